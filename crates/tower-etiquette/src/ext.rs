@@ -1,0 +1,129 @@
+//! What travels with a request and a response: one context, one set of facts.
+//!
+//! The layers never import each other. They meet here and in the hosts' state.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use etiquette_core::{Now, Purpose, PurposeKind, Refusal};
+use http::{Extensions, Response};
+
+/// What the layers tell each other about a request on its way in. One extension, so that it costs one allocation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Context {
+    /// What robots.txt says at the moment at which the request starts.
+    pub(crate) rules: Option<Arc<dyn Rules>>,
+    /// The request reads robots.txt: it goes before pages and is nobody's page.
+    pub(crate) reads_robots_txt: bool,
+    /// The journey over redirects that this request is a step of.
+    pub(crate) visit: Option<Visit>,
+}
+
+impl Context {
+    /// The context of a request, made if there is none.
+    pub(crate) fn of(extensions: &mut Extensions) -> &mut Self {
+        extensions.get_or_insert_default()
+    }
+}
+
+/// The purpose of a request; absent is a crawl.
+pub(crate) fn purpose(extensions: &Extensions) -> PurposeKind {
+    extensions
+        .get::<Purpose>()
+        .map(Purpose::kind)
+        .unwrap_or_default()
+}
+
+/// robots.txt's word on one request, asked at the moment at which it would start.
+///
+/// The robots layer puts it into the context; whoever lets a request wait asks it again before the start, so that a
+/// request meets the rules as they are known then and not as they were when it was queued.
+pub(crate) trait Rules: fmt::Debug + Send + Sync {
+    /// What is known at `now`. Quick, does not wait.
+    fn at_start(&self, now: Now) -> AtStart;
+
+    /// Reads robots.txt anew, or joins who is reading it. Ends when [`Rules::at_start`] has a new answer.
+    ///
+    /// # Cancel safety
+    /// Dropping it leaves the reading to others who wait for it, and ends it when nobody does.
+    fn renew(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// The answer of [`Rules::at_start`].
+#[derive(Debug)]
+pub(crate) enum AtStart {
+    /// No rule forbids it.
+    Go {
+        /// The Crawl-delay that the site asks this client for, uncut.
+        crawl_delay: Option<Duration>,
+    },
+    /// A rule forbids it, or the site is unreachable. Boxed: this is the rare answer.
+    Refuse(Box<Refusal>),
+    /// The copy's life is over: [`Rules::renew`] first, without holding a place of the host.
+    Renew,
+}
+
+/// A journey over redirects, shared by its steps.
+///
+/// Whoever follows redirects outside the stack gives every hop the same visit.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Visit(Arc<Mutex<Journey>>);
+
+/// What a journey remembers between its steps.
+#[derive(Debug, Default)]
+pub(crate) struct Journey {
+    /// A redirect came with Retry-After: its target is not asked before this, wherever it leads (RFC 9110, 10.2.3).
+    pub(crate) not_before: Option<Instant>,
+}
+
+impl Visit {
+    /// Reads or changes the journey.
+    pub(crate) fn with<T>(&self, f: impl FnOnce(&mut Journey) -> T) -> T {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What the layers did and learnt on the way to a response. One extension of the response.
+///
+/// A fact of a layer that is not in the stack is absent.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Facts {
+    pub(crate) waited: Duration,
+    pub(crate) attempts: u32,
+    pub(crate) retry_at: Option<SystemTime>,
+}
+
+impl Facts {
+    /// The facts of a response, if any layer of this crate was in its way.
+    #[must_use]
+    pub fn of<B>(response: &Response<B>) -> Option<&Self> {
+        response.extensions().get()
+    }
+
+    /// How long the request waited for its host's budget and pauses, over all attempts.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// How often the request was sent: 0 for an answer from the cache, more than 1 after retries.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The wall time before which the site asked not to be asked again, on a 429 or 503 that is handed on.
+    #[must_use]
+    pub fn retry_at(&self) -> Option<SystemTime> {
+        self.retry_at
+    }
+
+    /// Adds to the facts of a response.
+    pub(crate) fn edit(extensions: &mut Extensions, change: impl FnOnce(&mut Self)) {
+        change(extensions.get_or_insert_default());
+    }
+}
