@@ -3,6 +3,7 @@
 
 mod clock;
 mod ext;
+mod flight;
 mod macros;
 mod ready;
 
