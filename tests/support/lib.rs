@@ -1,3 +1,6 @@
-//! What the workspace's tests share: vector files and, by and by, a site that sees what its operator would see.
+//! What the workspace's tests and examples share: vector files, a site that sees what its operator would see, and the
+//! promises as that operator would check them.
 
+pub mod promises;
+pub mod site;
 pub mod vectors;
