@@ -3,6 +3,8 @@
 //! Each reads the committed copy beside this file and, when the environment variable `ETIQUETTE_VECTORS` names a
 //! folder, the same sub-folder and file names there.
 
+mod retry_after;
+
 /// Sets whose feature does not exist yet. It shrinks; a set that is played must not stand here.
 const NOT_YET: &[(&str, &str)] = &[];
 

@@ -4,11 +4,14 @@
 //! Nothing reads a clock, sleeps, locks or logs. The layers of `tower-etiquette` ask these decisions and carry them out.
 
 pub mod clock;
+pub mod date;
 pub mod origin;
 pub mod purpose;
 pub mod refusal;
+pub mod retry_after;
 
 pub use clock::{Clock, Now};
 pub use origin::{InvalidOrigin, Origin};
 pub use purpose::{Purpose, PurposeKind};
 pub use refusal::Refusal;
+pub use retry_after::RetryAfter;
