@@ -4,6 +4,7 @@
 //! folder, the same sub-folder and file names there.
 
 mod retry_after;
+mod robots;
 
 /// Sets whose feature does not exist yet. It shrinks; a set that is played must not stand here.
 const NOT_YET: &[(&str, &str)] = &[];

@@ -1,0 +1,336 @@
+//! A parsed robots.txt: parse once, ask for any crawler.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::canon::Target;
+use crate::draft::{Draft, SectionId};
+use crate::kept::{Hit, Kept};
+use crate::lex;
+use crate::record::{Record, RequestRate};
+use crate::token::ProductToken;
+use crate::url;
+use crate::verdict::{Cause, GroupName, Rule, Verdict};
+
+/// How much of a robots.txt is read unless more is asked for: 500 KiB, the least that RFC 9309, 2.5 lets a parser read.
+pub const MAX_OCTETS: usize = 512_000;
+
+/// The most that [`RobotsBuilder::max_octets`] can be raised to: 256 MiB.
+pub const MAX_MAX_OCTETS: usize = 1 << 28;
+
+/// A parsed robots.txt (RFC 9309). Cloning shares it.
+///
+/// Parsing takes octets as they came and never fails: what is no record is skipped. Only the first
+/// [`MAX_OCTETS`] count, up to the end of a line. A file without any rule, the default, allows everything.
+///
+/// ```
+/// use etiquette_robots::{ProductToken, Robots};
+///
+/// let robots = Robots::parse(b"User-agent: *\nDisallow: /a\nCrawl-delay: 2\n\nUser-agent: OtherBot\nDisallow: /\n");
+/// let token = ProductToken::try_from("ExampleBot")?;
+/// let group = robots.group(&token);
+/// assert!(group.check(b"/b").allowed());
+/// assert!(!group.check(b"/a/b?c=d").allowed());
+/// assert_eq!(group.crawl_delay(), Some(std::time::Duration::from_secs(2)));
+/// assert!(!robots.names(&token));
+/// # Ok::<(), etiquette_robots::InvalidToken>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Robots(Arc<Kept>);
+
+impl Robots {
+    /// Reads a file and keeps the groups of all crawlers.
+    #[must_use]
+    pub fn parse(octets: &[u8]) -> Self {
+        Self::builder().parse(octets)
+    }
+
+    /// Reads a file in another way than [`Robots::parse`] does.
+    #[must_use]
+    pub fn builder() -> RobotsBuilder {
+        RobotsBuilder::default()
+    }
+
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.0
+    }
+
+    /// What holds for the crawler `token`: all groups that name it, taken together; without one, those for `*`;
+    /// without those, an empty group (RFC 9309, 2.2.1).
+    #[must_use]
+    pub fn group(&self, token: &ProductToken) -> Group<'_> {
+        self.group_of(std::slice::from_ref(token))
+    }
+
+    /// What holds for a crawler that answers to several tokens: all groups that name any of them, taken together;
+    /// without one, those for `*`. The group bears the name of the first token that is named.
+    #[must_use]
+    pub fn group_of(&self, tokens: &[ProductToken]) -> Group<'_> {
+        let mut named = tokens
+            .iter()
+            .filter_map(|token| Some((token, self.0.sections_of(token.as_str().as_bytes())?)));
+        if let Some((token, sections)) = named.next() {
+            let mut sections = Cow::Borrowed(sections);
+            for (_, more) in named {
+                sections.to_mut().extend_from_slice(more);
+            }
+            if let Cow::Owned(sections) = &mut sections {
+                sections.sort_unstable();
+                sections.dedup();
+            }
+            return Group::new(self, GroupName::Token(token.clone()), sections);
+        }
+        if tokens.iter().any(|token| !self.0.keeps(token)) {
+            return Group {
+                closed: true,
+                ..Group::new(self, GroupName::None, Cow::Borrowed(&[]))
+            };
+        }
+        match self.0.sections_of(b"*") {
+            Some(sections) => Group::new(self, GroupName::Star, Cow::Borrowed(sections)),
+            None => Group::new(self, GroupName::None, Cow::Borrowed(&[])),
+        }
+    }
+
+    /// Whether a user-agent line names `token`. `*` names nobody.
+    #[must_use]
+    pub fn names(&self, token: &ProductToken) -> bool {
+        self.0.sections_of(token.as_str().as_bytes()).is_some()
+    }
+
+    /// The groups that name `token`, taken together; `None` where none does, whatever there is for `*`.
+    #[must_use]
+    pub fn named_group(&self, token: &ProductToken) -> Option<Group<'_>> {
+        self.names(token).then(|| self.group(token))
+    }
+
+    /// All names on user-agent lines that were kept, `*` included, each once and sorted.
+    pub fn group_names(&self) -> impl Iterator<Item = &str> {
+        self.0.names()
+    }
+
+    /// The values of the Sitemap lines as the file has them, with their line numbers.
+    pub fn sitemaps(&self) -> impl Iterator<Item = (Cow<'_, str>, u32)> {
+        self.0
+            .sitemaps()
+            .map(|(value, line)| (String::from_utf8_lossy(value), line))
+    }
+
+    /// The sitemaps as absolute http or https URLs, seen from where the file was read. They may lead to other hosts.
+    /// Lines that give no such URL are left out.
+    pub fn sitemap_urls(&self, robots_url: &str) -> impl Iterator<Item = String> {
+        self.sitemaps()
+            .filter_map(move |(value, _)| url::resolve(robots_url, &value))
+    }
+
+    /// Records before the first user-agent line, such as Host.
+    pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        self.0.records(None)
+    }
+
+    /// Why the file seems to be something else than a robots.txt, if it does. Its rules are none then, so everything is
+    /// allowed (RFC 9309, 2.3.1.1); whoever reads the answer for an operator should say so.
+    #[must_use]
+    pub fn unusable(&self) -> Option<Unusable> {
+        self.0.unusable
+    }
+
+    /// Whether the file was longer than what is read.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.0.cut
+    }
+
+    /// How many rules have more wildcards than are matched, or came after too many rules with wildcards. Of those an
+    /// Allow is dropped, and a Disallow closes all that starts as it does up to its first wildcard too many.
+    #[must_use]
+    pub fn rules_over_limit(&self) -> u32 {
+        self.0.over_limit
+    }
+
+    /// Octets of memory that the file takes up, shared by all clones.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.size()
+    }
+}
+
+impl fmt::Debug for Robots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Robots")
+            .field("names", &self.0.names().count())
+            .field("size", &self.size())
+            .field("unusable", &self.unusable())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a robots.txt without a single record seems to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// Markup: an error page or a single-page application in place of the file.
+    Html,
+    /// UTF-16 text. RFC 9309, 2.2 asks for UTF-8.
+    Utf16,
+    /// Something else without any line that says something.
+    NoRecord,
+}
+
+impl Unusable {
+    fn of(octets: &[u8]) -> Self {
+        if octets.starts_with(b"\xff\xfe") || octets.starts_with(b"\xfe\xff") {
+            Self::Utf16
+        } else if octets.trim_ascii_start().starts_with(b"<") {
+            Self::Html
+        } else {
+            Self::NoRecord
+        }
+    }
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Html => "a web page in place of a robots.txt",
+            Self::Utf16 => "UTF-16 text where UTF-8 is expected",
+            Self::NoRecord => "no line of it is a robots.txt record",
+        })
+    }
+}
+
+/// How to read a robots.txt.
+#[derive(Debug, Clone, Default)]
+pub struct RobotsBuilder {
+    tokens: Option<Vec<ProductToken>>,
+    max_octets: usize,
+}
+
+impl RobotsBuilder {
+    /// Keeps only the groups that name one of `tokens`, and those for `*`: less memory, and few sections to look into
+    /// whatever the file does. Asking about another token later disallows everything, with
+    /// [`Cause::NotParsedFor`].
+    #[must_use]
+    pub fn tokens(mut self, tokens: impl IntoIterator<Item = ProductToken>) -> Self {
+        self.tokens = Some(tokens.into_iter().collect());
+        self
+    }
+
+    /// How many octets count. Default and least [`MAX_OCTETS`], at most [`MAX_MAX_OCTETS`]. What lies beyond is not
+    /// read, and neither is the line that reaches beyond. Whoever cuts a body before parsing should leave at least one
+    /// octet more, so that the cut is seen.
+    #[must_use]
+    pub const fn max_octets(mut self, octets: usize) -> Self {
+        self.max_octets = octets;
+        self
+    }
+
+    /// Reads a file.
+    #[must_use]
+    pub fn parse(&self, octets: &[u8]) -> Robots {
+        let most = self.max_octets.clamp(MAX_OCTETS, MAX_MAX_OCTETS);
+        let counted = lex::cut(octets, most);
+        let text = lex::without_byte_order_mark(counted);
+        let draft = Draft::read(text, self.tokens.as_deref());
+        let mut kept = Kept::build(&draft);
+        kept.wanted = self.tokens.as_deref().map(Into::into);
+        kept.cut = counted.len() < octets.len();
+        kept.unusable = (draft.content && !draft.recognised).then(|| Unusable::of(text));
+        Robots(Arc::new(kept))
+    }
+}
+
+/// What holds for one crawler.
+#[derive(Debug, Clone)]
+pub struct Group<'r> {
+    robots: &'r Robots,
+    name: GroupName,
+    sections: Cow<'r, [SectionId]>,
+    /// The file was not parsed for this crawler.
+    closed: bool,
+}
+
+impl<'r> Group<'r> {
+    const fn new(robots: &'r Robots, name: GroupName, sections: Cow<'r, [SectionId]>) -> Self {
+        Self {
+            robots,
+            name,
+            sections,
+            closed: false,
+        }
+    }
+
+    /// Whether `path_and_query`, such as `/a/b?c=d`, may be fetched.
+    ///
+    /// The most specific rule that matches decides, and of equal ones Allow (RFC 9309, 2.2.2). Percent-encoding is
+    /// normalised on both sides. A fragment is ignored. No allocation for URLs up to 255 octets.
+    #[must_use]
+    pub fn check(&self, path_and_query: &[u8]) -> Verdict {
+        let verdict = |cause, rule| Verdict::new(cause, rule, self.name.clone());
+        let target = Target::new(path_and_query);
+        if target.octets() == b"/robots.txt$" {
+            return verdict(Cause::RobotsTxt, None);
+        }
+        if self.closed {
+            return verdict(Cause::NotParsedFor, None);
+        }
+        let kept = self.robots.kept();
+        let best: Option<Hit> = self
+            .sections
+            .iter()
+            .filter_map(|&section| kept.best(section, &target))
+            .reduce(|best, hit| hit.better(Some(best)));
+        match best {
+            Some(hit) => verdict(Cause::Rule, Some(Rule::new(self.robots.clone(), hit.at))),
+            None if self.name == GroupName::None => verdict(Cause::NoGroup, None),
+            None => verdict(Cause::NoRule, None),
+        }
+    }
+
+    /// The token that was asked for where the file names it, `*` where it falls back on that, otherwise `None`.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_str()
+    }
+
+    /// The longest Crawl-delay. Outside RFC 9309; that of `*` does not hold for a crawler that is named.
+    #[must_use]
+    pub fn crawl_delay(&self) -> Option<Duration> {
+        let kept = self.robots.kept();
+        self.sections
+            .iter()
+            .filter_map(|&section| kept.delay(section))
+            .max()
+    }
+
+    /// The slowest Request-rate that is for all hours of the day.
+    #[must_use]
+    pub fn request_rate(&self) -> Option<RequestRate> {
+        self.records()
+            .filter(|record| record.name() == "request-rate")
+            .filter_map(|record| RequestRate::parse(record.octets()))
+            .filter(|rate| rate.hours().is_none())
+            .max_by_key(RequestRate::gap)
+    }
+
+    /// Records that are no rules, section by section in the order of the file: Content-Signal, Content-Usage,
+    /// Request-rate and whatever else there is, of unknown names at most a thousand in a file.
+    pub fn records(&self) -> impl Iterator<Item = Record<'r>> + use<'r, '_> {
+        let kept = self.robots.kept();
+        self.sections
+            .iter()
+            .flat_map(|&section| kept.records(Some(section)))
+    }
+
+    /// The rules in the order of the file, those without a path left out. For people: it sorts them first.
+    #[must_use]
+    pub fn rules(&self) -> Vec<Rule> {
+        let rules = self.robots.kept().rules(&self.sections);
+        rules
+            .into_iter()
+            .map(|at| Rule::new(self.robots.clone(), at))
+            .collect()
+    }
+}
