@@ -9,6 +9,7 @@ pub mod origin;
 pub mod purpose;
 pub mod refusal;
 pub mod retry_after;
+pub mod robots_txt;
 
 pub use clock::{Clock, Now};
 pub use origin::{InvalidOrigin, Origin};

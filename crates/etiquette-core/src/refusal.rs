@@ -9,6 +9,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use etiquette_robots::{Rule, Verdict};
+use httpdate::HttpDate;
+
+use crate::robots_txt::Trouble;
 use crate::{InvalidOrigin, Origin};
 
 /// Why a layer did not send a request, or did not read its answer.
@@ -17,8 +21,38 @@ use crate::{InvalidOrigin, Origin};
 pub enum Refusal {
     /// The request has no origin that rules or budgets could belong to.
     NoOrigin(NoOrigin),
+    /// A rule of robots.txt forbids the request.
+    Disallowed(Disallowed),
+    /// The site's robots.txt has no outcome yet, so nothing may be asked for.
+    RobotsUnreachable(RobotsUnreachable),
     /// The host's budget, pause or queue does not admit the request.
     Host(HostRefused),
+}
+
+/// A rule of robots.txt forbids the request (RFC 9309, 2.2.2).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Disallowed {
+    /// The origin whose rules these are.
+    pub origin: Origin,
+    /// The deciding rule, its line and its group.
+    pub verdict: Verdict,
+    /// Where the client's operator can be reached, if it has an identity.
+    pub contact: Option<Arc<str>>,
+}
+
+/// The site's robots.txt has no outcome, so nothing may be asked for (RFC 9309, 2.3.1.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RobotsUnreachable {
+    /// The origin whose rules are unknown.
+    pub origin: Origin,
+    /// What happened to the last reading.
+    pub trouble: Trouble,
+    /// The wall time from which robots.txt may be read again.
+    pub retry_at: Option<SystemTime>,
+    /// Where the client's operator can be reached, if it has an identity.
+    pub contact: Option<Arc<str>>,
 }
 
 /// The request's URI has no origin, and none is configured.
@@ -80,6 +114,8 @@ impl Refusal {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NoOrigin(_) => "no_origin",
+            Self::Disallowed(_) => "disallowed",
+            Self::RobotsUnreachable(_) => "robots_unreachable",
             Self::Host(leaf) => leaf.why.kind(),
         }
     }
@@ -89,6 +125,8 @@ impl Refusal {
     pub fn origin(&self) -> Option<&Origin> {
         match self {
             Self::NoOrigin(_) => None,
+            Self::Disallowed(leaf) => Some(&leaf.origin),
+            Self::RobotsUnreachable(leaf) => Some(&leaf.origin),
             Self::Host(leaf) => Some(&leaf.origin),
         }
     }
@@ -97,8 +135,18 @@ impl Refusal {
     #[must_use]
     pub fn retry_at(&self) -> Option<SystemTime> {
         match self {
-            Self::NoOrigin(_) => None,
+            Self::NoOrigin(_) | Self::Disallowed(_) => None,
+            Self::RobotsUnreachable(leaf) => leaf.retry_at,
             Self::Host(leaf) => leaf.retry_at,
+        }
+    }
+
+    /// The rule of robots.txt that decided, if one did.
+    #[must_use]
+    pub fn rule(&self) -> Option<&Rule> {
+        match self {
+            Self::Disallowed(leaf) => leaf.verdict.rule(),
+            _ => None,
         }
     }
 
@@ -107,8 +155,39 @@ impl Refusal {
     pub fn contact(&self) -> Option<&str> {
         match self {
             Self::NoOrigin(_) => None,
+            Self::Disallowed(leaf) => leaf.contact.as_deref(),
+            Self::RobotsUnreachable(leaf) => leaf.contact.as_deref(),
             Self::Host(leaf) => leaf.contact.as_deref(),
         }
+    }
+}
+
+impl Refusal {
+    /// The whole story in one sentence, for people: the site, the cause, the rule, when to come back and whom to ask.
+    #[must_use]
+    pub fn explain(&self) -> impl fmt::Display + '_ {
+        Explanation(self)
+    }
+}
+
+struct Explanation<'a>(&'a Refusal);
+
+impl fmt::Display for Explanation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let refusal = self.0;
+        write!(f, "{refusal}")?;
+        let mut cause = refusal.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        if let Some(at) = refusal.retry_at() {
+            write!(f, "; come back at {}", HttpDate::from(at))?;
+        }
+        if let Some(contact) = refusal.contact() {
+            write!(f, "; questions to {contact}")?;
+        }
+        Ok(())
     }
 }
 
@@ -125,6 +204,8 @@ impl Error for Refusal {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(match self {
             Self::NoOrigin(leaf) => leaf,
+            Self::Disallowed(leaf) => leaf,
+            Self::RobotsUnreachable(leaf) => leaf,
             Self::Host(leaf) => leaf,
         })
     }
@@ -133,6 +214,18 @@ impl Error for Refusal {
 impl From<NoOrigin> for Refusal {
     fn from(leaf: NoOrigin) -> Self {
         Self::NoOrigin(leaf)
+    }
+}
+
+impl From<Disallowed> for Refusal {
+    fn from(leaf: Disallowed) -> Self {
+        Self::Disallowed(leaf)
+    }
+}
+
+impl From<RobotsUnreachable> for Refusal {
+    fn from(leaf: RobotsUnreachable) -> Self {
+        Self::RobotsUnreachable(leaf)
     }
 }
 
@@ -161,6 +254,59 @@ impl Error for NoOrigin {
         Some(&self.cause)
     }
 }
+
+impl Disallowed {
+    /// A refusal by `verdict` over `origin`.
+    #[must_use]
+    pub fn new(origin: Origin, verdict: Verdict, contact: Option<Arc<str>>) -> Self {
+        Self {
+            origin,
+            verdict,
+            contact,
+        }
+    }
+}
+
+impl fmt::Display for Disallowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.verdict.rule() {
+            Some(rule) => write!(
+                f,
+                "line {} of its robots.txt forbids it: {rule}",
+                rule.line()
+            ),
+            None => f.write_str("its robots.txt forbids it"),
+        }
+    }
+}
+
+impl Error for Disallowed {}
+
+impl RobotsUnreachable {
+    /// A refusal because the last reading of the robots.txt of `origin` ended in `trouble`.
+    #[must_use]
+    pub fn new(
+        origin: Origin,
+        trouble: Trouble,
+        retry_at: Option<SystemTime>,
+        contact: Option<Arc<str>>,
+    ) -> Self {
+        Self {
+            origin,
+            trouble,
+            retry_at,
+            contact,
+        }
+    }
+}
+
+impl fmt::Display for RobotsUnreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "its robots.txt could not be read: {}", self.trouble)
+    }
+}
+
+impl Error for RobotsUnreachable {}
 
 impl HostRefused {
     /// A refusal of `origin` because of `why`.

@@ -59,5 +59,5 @@ pub use pattern::Pattern;
 pub use record::{Record, RequestRate};
 pub use robots::{Group, MAX_MAX_OCTETS, MAX_OCTETS, Robots, RobotsBuilder, Unusable};
 pub use token::{InvalidToken, ProductToken, leading_token};
-pub use url::{path_to_match, robots_url};
+pub use url::{path_to_match, resolve, robots_url};
 pub use verdict::{Cause, Rule, RuleKind, Verdict};

@@ -106,7 +106,8 @@ pub fn path_to_match(url: &str) -> Option<Cow<'_, str>> {
 
 /// `reference` as an absolute HTTP URL, seen from `base` (RFC 3986, 5.2), without a fragment. `None` where it leads to
 /// another scheme or nowhere.
-pub(crate) fn resolve(base: &str, reference: &str) -> Option<String> {
+#[must_use]
+pub fn resolve(base: &str, reference: &str) -> Option<String> {
     let reference = reference.trim();
     let reference = reference.split_once('#').map_or(reference, |(url, _)| url);
     let base = parts(base)?;

@@ -1,0 +1,361 @@
+//! What is known of one origin's robots.txt, and what holds now.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use etiquette_robots::Robots;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use super::RobotsPolicy;
+use super::answer::life;
+
+/// The first wait after a failed reading. It doubles with each further failure.
+const FIRST_RETRY: Duration = Duration::from_secs(60);
+/// The longest wait between two failed readings, unless the site asks for a longer one.
+const LAST_RETRY: Duration = Duration::from_secs(3600);
+
+/// The outcome of a successful reading.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Known {
+    /// The site's rules.
+    Rules(Robots),
+    /// There is no robots.txt: nothing is forbidden.
+    Unavailable,
+    /// robots.txt was answered with this 401 or 403, and these close the site.
+    Closed(StatusCode),
+}
+
+/// Why a reading of robots.txt had no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// 408, 429 or a redirect without a target: the site will answer later.
+    Later(StatusCode),
+    /// A status that says nothing about rules, such as 503.
+    Status(StatusCode),
+    /// No response: name resolution, connection, TLS, or time out.
+    NoResponse,
+    /// The body broke off.
+    Cut,
+    /// The body has a content coding that was not asked for.
+    Coded,
+    /// More redirects than are followed, or one to a place that cannot be asked.
+    Redirects,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Later(status) | Self::Status(status) => {
+                write!(f, "it answered {}", status.as_u16())
+            }
+            Self::NoResponse => f.write_str("it gave no answer"),
+            Self::Cut => f.write_str("its body broke off"),
+            Self::Coded => f.write_str("its body has a content coding that was not asked for"),
+            Self::Redirects => f.write_str("its redirects lead nowhere"),
+        }
+    }
+}
+
+/// What a conditional re-read carries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Validators {
+    /// For `If-None-Match`.
+    pub etag: Option<HeaderValue>,
+    /// For `If-Modified-Since`.
+    pub last_modified: Option<HeaderValue>,
+}
+
+impl Validators {
+    /// The validators of a response.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        Self {
+            etag: headers.get(header::ETAG).cloned(),
+            last_modified: headers.get(header::LAST_MODIFIED).cloned(),
+        }
+    }
+
+    /// Makes a request conditional (RFC 9110, 13.1).
+    pub fn apply(&self, headers: &mut HeaderMap) {
+        if let Some(etag) = &self.etag {
+            headers.insert(header::IF_NONE_MATCH, etag.clone());
+        }
+        if let Some(date) = &self.last_modified {
+            headers.insert(header::IF_MODIFIED_SINCE, date.clone());
+        }
+    }
+}
+
+/// What holds for requests to an origin at this moment.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Standing<'a> {
+    /// These rules.
+    Obey(&'a Known),
+    /// The site's rules are unknown: nothing is sent before `retry_at`.
+    Closed {
+        /// Why they are unknown.
+        trouble: &'a Trouble,
+        /// When robots.txt may be read again.
+        retry_at: Instant,
+    },
+    /// robots.txt has to be read first.
+    Read,
+}
+
+/// What is known of one origin's robots.txt.
+#[derive(Clone, Debug, Default)]
+pub struct RobotsRecord {
+    copy: Option<Copy>,
+    trouble: Option<Failing>,
+}
+
+#[derive(Clone, Debug)]
+struct Copy {
+    known: Known,
+    validators: Validators,
+    confirmed: Instant,
+    life: Duration,
+    epoch: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Failing {
+    cause: Trouble,
+    failures: u32,
+    retry_at: Instant,
+}
+
+impl RobotsRecord {
+    /// What holds at `now`.
+    ///
+    /// `gap` is the host's gap as it is known now: a copy lives at least two of them, or a Crawl-delay longer than the
+    /// life would have robots.txt read for ever and no page. `epoch` counts the host's pauses and runs of blocks: a
+    /// copy of another epoch is read again.
+    #[must_use]
+    pub fn standing(&self, now: Instant, gap: Duration, epoch: u64) -> Standing<'_> {
+        if let Some(failing) = &self.trouble {
+            if now >= failing.retry_at {
+                return Standing::Read;
+            }
+            return match &self.copy {
+                Some(copy)
+                    if now.saturating_duration_since(copy.confirmed) < RobotsPolicy::STALE =>
+                {
+                    Standing::Obey(&copy.known)
+                }
+                _ => Standing::Closed {
+                    trouble: &failing.cause,
+                    retry_at: failing.retry_at,
+                },
+            };
+        }
+        match &self.copy {
+            Some(copy)
+                if copy.epoch == epoch
+                    && now.saturating_duration_since(copy.confirmed)
+                        < copy.life.max(gap.saturating_mul(2)) =>
+            {
+                Standing::Obey(&copy.known)
+            }
+            _ => Standing::Read,
+        }
+    }
+
+    /// The rules of the last reading that had an outcome, however old.
+    #[must_use]
+    pub fn known(&self) -> Option<&Known> {
+        self.copy.as_ref().map(|copy| &copy.known)
+    }
+
+    /// Whether the last reading had no outcome.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// The validators for a conditional re-read: only where rules are kept that a 304 could confirm.
+    #[must_use]
+    pub fn validators(&self) -> Option<&Validators> {
+        match &self.copy {
+            Some(Copy {
+                known: Known::Rules(_),
+                validators,
+                ..
+            }) => Some(validators),
+            _ => None,
+        }
+    }
+
+    /// A reading that began in `epoch` ended with `known` and these response headers.
+    pub fn keep(
+        &mut self,
+        known: Known,
+        headers: &HeaderMap,
+        policy: &RobotsPolicy,
+        now: Instant,
+        epoch: u64,
+    ) {
+        let validators = Validators::of(headers);
+        self.copy = Some(Copy {
+            known,
+            validators,
+            confirmed: now,
+            life: life(headers, policy),
+            epoch,
+        });
+        self.trouble = None;
+    }
+
+    /// A conditional reading was answered 304. Without a copy to confirm it is a failed reading.
+    pub fn confirm(
+        &mut self,
+        headers: &HeaderMap,
+        policy: &RobotsPolicy,
+        now: Instant,
+        epoch: u64,
+    ) {
+        let Some(copy) = &mut self.copy else {
+            return self.fail(Trouble::Status(StatusCode::NOT_MODIFIED), None, now);
+        };
+        copy.confirmed = now;
+        copy.life = life(headers, policy);
+        copy.epoch = epoch;
+        // Fields of a 304 replace the stored ones (RFC 9111, 3.2).
+        let new = Validators::of(headers);
+        copy.validators.etag = new.etag.or_else(|| copy.validators.etag.take());
+        copy.validators.last_modified = new
+            .last_modified
+            .or_else(|| copy.validators.last_modified.take());
+        self.trouble = None;
+    }
+
+    /// A reading had no outcome. The next one is not before the back-off (60 s, doubled with each failure, an hour at
+    /// most) nor before `after`, the site's own word, which is never cut.
+    pub fn fail(&mut self, cause: Trouble, after: Option<Duration>, now: Instant) {
+        let failures = self
+            .trouble
+            .as_ref()
+            .map_or(0, |failing| failing.failures)
+            .saturating_add(1);
+        let back_off = FIRST_RETRY
+            .saturating_mul(1 << (failures - 1).min(6))
+            .min(LAST_RETRY);
+        let wait = back_off.max(after.unwrap_or_default());
+        let now = crate::Now {
+            monotonic: now,
+            wall: std::time::SystemTime::UNIX_EPOCH,
+        };
+        self.trouble = Some(Failing {
+            cause,
+            failures,
+            retry_at: now.after(wait),
+        });
+        let expired = |copy: &Copy| {
+            now.monotonic.saturating_duration_since(copy.confirmed) >= RobotsPolicy::STALE
+        };
+        if self.copy.as_ref().is_some_and(expired) {
+            self.copy = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn kept(headers: &[(&'static str, &'static str)], now: Instant) -> RobotsRecord {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, HeaderValue::from_static(value));
+        }
+        let mut record = RobotsRecord::default();
+        record.keep(Known::Unavailable, &map, &RobotsPolicy::default(), now, 0);
+        record
+    }
+
+    fn obeys(record: &RobotsRecord, at: Instant, gap: Duration, epoch: u64) -> bool {
+        matches!(record.standing(at, gap, epoch), Standing::Obey(_))
+    }
+
+    #[test]
+    fn a_copy_lives_its_max_age_within_floor_and_ceiling() {
+        let start = Instant::now();
+        for (cache_control, life) in [
+            ("", 3600),
+            ("max-age=600", 600),
+            ("max-age=5", 60),
+            ("public, Max-Age=\"120\"", 120),
+            ("max-age=604800", 3600),
+            ("max-age=99999999999999999999", 3600),
+            ("no-store", 60),
+            ("max-age=x", 60),
+        ] {
+            let record = kept(&[("cache-control", cache_control)], start);
+            assert!(
+                obeys(&record, start + (life - 1) * SECOND, SECOND, 0),
+                "{cache_control}"
+            );
+            assert!(
+                !obeys(&record, start + life * SECOND, SECOND, 0),
+                "{cache_control}"
+            );
+        }
+        let aged = kept(&[("cache-control", "max-age=600"), ("age", "500")], start);
+        assert!(obeys(&aged, start + 99 * SECOND, SECOND, 0));
+        assert!(!obeys(&aged, start + 100 * SECOND, SECOND, 0));
+    }
+
+    #[test]
+    fn a_copy_outlives_two_gaps_and_dies_with_its_epoch() {
+        let start = Instant::now();
+        let record = kept(&[("cache-control", "max-age=60")], start);
+        assert!(obeys(&record, start + 239 * SECOND, 120 * SECOND, 0));
+        assert!(!obeys(&record, start + 240 * SECOND, 120 * SECOND, 0));
+        assert!(!obeys(&record, start + SECOND, SECOND, 1));
+    }
+
+    #[test]
+    fn failures_close_back_off_and_keep_the_old_copy_for_thirty_days() {
+        let start = Instant::now();
+        let mut record = RobotsRecord::default();
+        for (failure, wait) in [60, 120, 240, 480, 960, 1920, 3600, 3600]
+            .into_iter()
+            .enumerate()
+        {
+            record.fail(Trouble::NoResponse, None, start);
+            let Standing::Closed { retry_at, .. } = record.standing(start, SECOND, 0) else {
+                panic!("failure {failure} does not close");
+            };
+            assert_eq!(retry_at, start + wait * SECOND);
+        }
+        record.fail(
+            Trouble::Later(StatusCode::TOO_MANY_REQUESTS),
+            Some(Duration::MAX),
+            start,
+        );
+        assert!(matches!(
+            record.standing(start + RobotsPolicy::STALE, SECOND, 0),
+            Standing::Closed { .. }
+        ));
+
+        let mut record = kept(&[], start);
+        let late = start + 10 * RobotsPolicy::CEILING;
+        record.fail(Trouble::NoResponse, None, late);
+        assert!(obeys(&record, late, SECOND, 0));
+        assert!(matches!(
+            record.standing(late + 60 * SECOND, SECOND, 0),
+            Standing::Read
+        ));
+        let too_late = start + RobotsPolicy::STALE;
+        record.fail(Trouble::NoResponse, None, too_late);
+        assert!(matches!(
+            record.standing(too_late, SECOND, 0),
+            Standing::Closed { .. }
+        ));
+    }
+}
