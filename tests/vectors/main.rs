@@ -5,6 +5,7 @@
 
 mod retry_after;
 mod robots;
+mod user_agent;
 
 /// Sets whose feature does not exist yet. It shrinks; a set that is played must not stand here.
 const NOT_YET: &[(&str, &str)] = &[];

@@ -3,8 +3,10 @@
 //! Everything here is pure: it takes octets, headers and the present, and returns a value that names the next step.
 //! Nothing reads a clock, sleeps, locks or logs. The layers of `tower-etiquette` ask these decisions and carry them out.
 
+pub mod address;
 pub mod clock;
 pub mod date;
+pub mod identity;
 pub mod origin;
 pub mod purpose;
 pub mod refusal;
@@ -12,7 +14,8 @@ pub mod retry_after;
 pub mod robots_txt;
 
 pub use clock::{Clock, Now};
+pub use identity::Identity;
 pub use origin::{InvalidOrigin, Origin};
-pub use purpose::{Purpose, PurposeKind};
+pub use purpose::{Api, Permit, Purpose, PurposeKind, RobotsScope, Session};
 pub use refusal::Refusal;
 pub use retry_after::RetryAfter;

@@ -12,6 +12,8 @@ use std::time::SystemTime;
 use etiquette_robots::{Rule, Verdict};
 use httpdate::HttpDate;
 
+use crate::identity::NameRefused;
+use crate::purpose::PermitRefused;
 use crate::robots_txt::Trouble;
 use crate::{InvalidOrigin, Origin};
 
@@ -25,6 +27,10 @@ pub enum Refusal {
     Disallowed(Disallowed),
     /// The site's robots.txt has no outcome yet, so nothing may be asked for.
     RobotsUnreachable(RobotsUnreachable),
+    /// The request would not go under the identity's name.
+    Name(NameRefused),
+    /// No permit covers the page that a person is said to have asked for.
+    Permit(PermitRefused),
     /// The host's budget, pause or queue does not admit the request.
     Host(HostRefused),
 }
@@ -104,6 +110,10 @@ impl Refusal {
             if let Some(refusal) = error.downcast_ref::<Self>() {
                 return Some(refusal);
             }
+            // `Box<Refusal>` is an error of its own type, and its `source` is that of the refusal in it.
+            if let Some(refusal) = error.downcast_ref::<Box<Self>>() {
+                return Some(refusal);
+            }
             next = error.source();
         }
         None
@@ -116,6 +126,8 @@ impl Refusal {
             Self::NoOrigin(_) => "no_origin",
             Self::Disallowed(_) => "disallowed",
             Self::RobotsUnreachable(_) => "robots_unreachable",
+            Self::Name(leaf) => leaf.why.kind(),
+            Self::Permit(leaf) => leaf.why.kind(),
             Self::Host(leaf) => leaf.why.kind(),
         }
     }
@@ -127,6 +139,8 @@ impl Refusal {
             Self::NoOrigin(_) => None,
             Self::Disallowed(leaf) => Some(&leaf.origin),
             Self::RobotsUnreachable(leaf) => Some(&leaf.origin),
+            Self::Name(leaf) => leaf.origin.as_ref(),
+            Self::Permit(leaf) => leaf.origin.as_ref(),
             Self::Host(leaf) => Some(&leaf.origin),
         }
     }
@@ -135,7 +149,7 @@ impl Refusal {
     #[must_use]
     pub fn retry_at(&self) -> Option<SystemTime> {
         match self {
-            Self::NoOrigin(_) | Self::Disallowed(_) => None,
+            Self::NoOrigin(_) | Self::Name(_) | Self::Permit(_) | Self::Disallowed(_) => None,
             Self::RobotsUnreachable(leaf) => leaf.retry_at,
             Self::Host(leaf) => leaf.retry_at,
         }
@@ -157,6 +171,8 @@ impl Refusal {
             Self::NoOrigin(_) => None,
             Self::Disallowed(leaf) => leaf.contact.as_deref(),
             Self::RobotsUnreachable(leaf) => leaf.contact.as_deref(),
+            Self::Name(leaf) => leaf.contact.as_deref(),
+            Self::Permit(leaf) => leaf.contact.as_deref(),
             Self::Host(leaf) => leaf.contact.as_deref(),
         }
     }
@@ -206,6 +222,8 @@ impl Error for Refusal {
             Self::NoOrigin(leaf) => leaf,
             Self::Disallowed(leaf) => leaf,
             Self::RobotsUnreachable(leaf) => leaf,
+            Self::Name(leaf) => leaf,
+            Self::Permit(leaf) => leaf,
             Self::Host(leaf) => leaf,
         })
     }
@@ -226,6 +244,18 @@ impl From<Disallowed> for Refusal {
 impl From<RobotsUnreachable> for Refusal {
     fn from(leaf: RobotsUnreachable) -> Self {
         Self::RobotsUnreachable(leaf)
+    }
+}
+
+impl From<NameRefused> for Refusal {
+    fn from(leaf: NameRefused) -> Self {
+        Self::Name(leaf)
+    }
+}
+
+impl From<PermitRefused> for Refusal {
+    fn from(leaf: PermitRefused) -> Self {
+        Self::Permit(leaf)
     }
 }
 

@@ -1,0 +1,172 @@
+//! Who is asking: one validated name for headers, robots.txt and the description page.
+//!
+//! **Flow**: [`Identity::builder`] checks each part and makes the header values once; the layers only hand them out.
+//! The token that robots.txt is asked for and the token in User-Agent are one value, so they cannot part.
+//! [`Identity::judge`] tells what somebody else's User-Agent value would say.
+//!
+//! **Scope**: User-Agent (RFC 9110, 10.1.5), From (10.1.2), the product token (RFC 9309, 2.2.1). Stricter than these on
+//! purpose: no tabs and nothing beyond ASCII, no semicolon in link and comment, a link is required.
+//!
+//! **Non-goals**: a default. A library's name never stands in for its user's.
+
+mod builder;
+mod invalid;
+mod judge;
+mod known;
+mod refused;
+mod syntax;
+
+use std::fmt;
+use std::sync::Arc;
+
+use etiquette_robots::ProductToken;
+use http::HeaderValue;
+
+use crate::PurposeKind;
+
+pub use builder::{Builder, Style};
+pub use invalid::{Fault, Field, InvalidIdentity};
+pub use judge::Verdict;
+pub use known::{KnownAgent, KnownPurpose, is_library_default, known_agent};
+pub use refused::{NameRefusal, NameRefused};
+
+/// Who is asking. Made by [`Identity::builder`]; cloning is cheap.
+///
+/// ```
+/// use etiquette_core::{Identity, PurposeKind};
+///
+/// let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html")
+///     .contact("bot@example.com")
+///     .build()?;
+/// assert_eq!(
+///     identity.user_agent(PurposeKind::Crawl),
+///     "Mozilla/5.0 (compatible; ExampleBot/0.1; https://www.example.com/bot.html; bot@example.com)"
+/// );
+/// # Ok::<(), etiquette_core::identity::InvalidIdentity>(())
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct Identity(Arc<Inner>);
+
+#[derive(PartialEq)]
+struct Inner {
+    token: ProductToken,
+    user_token: Option<ProductToken>,
+    version: String,
+    url: String,
+    contact: Option<String>,
+    purpose: Option<String>,
+    crawl: HeaderValue,
+    user: Option<HeaderValue>,
+    from: Option<HeaderValue>,
+    help: Arc<str>,
+    max_len: usize,
+    renders: bool,
+}
+
+impl Identity {
+    /// Starts an identity: its token, its version, and the link to a page that says what the client does.
+    pub fn builder(
+        token: impl Into<String>,
+        version: impl Into<String>,
+        url: impl Into<String>,
+    ) -> Builder {
+        Builder::parts(token.into(), version.into(), url.into())
+    }
+
+    /// Starts an identity from a whole User-Agent string, which must have `token`, its version and a link. For user
+    /// fetches, the user token takes the place of the token.
+    pub fn raw(token: impl Into<String>, user_agent: impl Into<String>) -> Builder {
+        Builder::raw(token.into(), user_agent.into())
+    }
+
+    /// The token for crawls, by which robots.txt names this client.
+    #[must_use]
+    pub fn token(&self) -> &ProductToken {
+        &self.0.token
+    }
+
+    /// The token for pages that a person asked for.
+    #[must_use]
+    pub fn user_token(&self) -> Option<&ProductToken> {
+        self.0.user_token.as_ref()
+    }
+
+    /// The token for a purpose; that for crawls where no other was given.
+    #[must_use]
+    pub fn token_for(&self, purpose: PurposeKind) -> &ProductToken {
+        match (purpose, &self.0.user_token) {
+            (PurposeKind::UserFetch, Some(token)) => token,
+            _ => &self.0.token,
+        }
+    }
+
+    /// The User-Agent value for a purpose; that for crawls where no user token was given.
+    #[must_use]
+    pub fn user_agent(&self, purpose: PurposeKind) -> &HeaderValue {
+        match (purpose, &self.0.user) {
+            (PurposeKind::UserFetch, Some(value)) => value,
+            _ => &self.0.crawl,
+        }
+    }
+
+    /// The From value, if a contact was given. Only crawls send it.
+    #[must_use]
+    pub fn from(&self) -> Option<&HeaderValue> {
+        self.0.from.as_ref()
+    }
+
+    /// The version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.0.version
+    }
+
+    /// The link to the description page.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.0.url
+    }
+
+    /// The operator's mail address.
+    #[must_use]
+    pub fn contact(&self) -> Option<&str> {
+        self.0.contact.as_deref()
+    }
+
+    /// What the client is for.
+    #[must_use]
+    pub fn purpose(&self) -> Option<&str> {
+        self.0.purpose.as_deref()
+    }
+
+    /// Where the operator of this client can be reached: the link and, if given, the mail address. Refusals carry it.
+    #[must_use]
+    pub fn help(&self) -> &Arc<str> {
+        &self.0.help
+    }
+
+    /// What `value` would say about this client, whichever of its tokens it uses.
+    #[must_use]
+    pub fn judge(&self, value: &[u8]) -> Verdict {
+        let tokens = [Some(&self.0.token), self.0.user_token.as_ref()];
+        let tokens = tokens.into_iter().flatten().map(ProductToken::as_str);
+        judge::judge(value, tokens, self.0.max_len, self.0.renders)
+    }
+
+    /// What `value` would say about a request with `purpose`: it must use the token of that purpose, since that is the
+    /// one that robots.txt is asked for.
+    #[must_use]
+    pub fn judge_for(&self, purpose: PurposeKind, value: &[u8]) -> Verdict {
+        let token = self.token_for(purpose).as_str();
+        judge::judge(value, [token], self.0.max_len, self.0.renders)
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("user_agent", &self.0.crawl)
+            .field("user_token", &self.0.user_token)
+            .finish_non_exhaustive()
+    }
+}

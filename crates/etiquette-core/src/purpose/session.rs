@@ -1,0 +1,193 @@
+//! One person's session: where permits come from, and the only place where anything of their pages is kept.
+
+use std::any::Any;
+use std::collections::HashSet;
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{Extensions, Uri};
+
+use super::Permit;
+use super::permit::Target;
+use crate::InvalidOrigin;
+
+/// How many distinct URLs a session permits.
+const MAX_URLS: usize = 30;
+
+/// One person's session with a client that fetches pages for them.
+///
+/// Clones are the same session. What layers keep for the session ([`Session::slot`]) goes with its last clone: a
+/// permit does not keep it.
+#[derive(Clone)]
+pub struct Session(Arc<Inner>);
+
+pub(super) struct Inner {
+    max_urls: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    seen: HashSet<Target>,
+    slots: Extensions,
+}
+
+/// Why a session gives no permit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotPermitted {
+    /// The URL has no origin.
+    NoOrigin(InvalidOrigin),
+    /// The session has permitted as many distinct URLs as one person plausibly chooses: something mints permits in a
+    /// loop, and what a loop chooses is a crawl.
+    TooManyPermits {
+        /// How many distinct URLs a session permits.
+        limit: usize,
+    },
+}
+
+impl NotPermitted {
+    /// A short stable name of the error.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NoOrigin(_) => "no_origin",
+            Self::TooManyPermits { .. } => "too_many_permits",
+        }
+    }
+}
+
+impl fmt::Display for NotPermitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoOrigin(_) => f.write_str("the URL names no site"),
+            Self::TooManyPermits { limit } => write!(
+                f,
+                "the session has permitted {limit} distinct URLs, more is a crawl"
+            ),
+        }
+    }
+}
+
+impl Error for NotPermitted {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NoOrigin(cause) => Some(cause),
+            Self::TooManyPermits { .. } => None,
+        }
+    }
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Session {
+    /// A session that permits 30 distinct URLs.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_max_urls(MAX_URLS)
+    }
+
+    /// A session that permits `max_urls` distinct URLs. A trip-wire against loops that mint permits, not a quota:
+    /// asking again for a URL costs nothing.
+    #[must_use]
+    pub fn with_max_urls(max_urls: usize) -> Self {
+        Self(Arc::new(Inner {
+            max_urls,
+            state: Mutex::default(),
+        }))
+    }
+
+    /// The act of the person: a permit for the page at `url`, which they chose.
+    ///
+    /// Call it where a person typed, pasted or clicked the URL, and nowhere else. A URL chosen by a model or a program
+    /// is a crawl.
+    ///
+    /// # Errors
+    /// [`NotPermitted`] when `url` has no origin, or the session has permitted too many distinct URLs.
+    pub fn permit(&self, url: &Uri) -> Result<Permit, NotPermitted> {
+        let target = Target::of(url).map_err(NotPermitted::NoOrigin)?;
+        let mut state = self.0.state();
+        if !state.seen.contains(&target) {
+            if state.seen.len() >= self.0.max_urls {
+                return Err(NotPermitted::TooManyPermits {
+                    limit: self.0.max_urls,
+                });
+            }
+            state.seen.insert(target.clone());
+        }
+        Ok(Permit::new(target, Arc::downgrade(&self.0)))
+    }
+
+    /// What a layer keeps for this session: the `T` that `make` makes when there is none yet.
+    ///
+    /// `make` runs under the session's lock and must not use the session.
+    pub fn slot<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        self.0.slot(make)
+    }
+}
+
+impl Inner {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn slot<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut state = self.state();
+        if let Some(kept) = state.slots.get::<Arc<T>>() {
+            return Arc::clone(kept);
+        }
+        let made = Arc::new(make());
+        state.slots.insert(Arc::clone(&made));
+        made
+    }
+}
+
+/// Says nothing about the pages.
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("max_urls", &self.0.max_urls)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permit(session: &Session, url: &str) -> Result<Permit, NotPermitted> {
+        session.permit(&url.parse().unwrap())
+    }
+
+    #[test]
+    fn spellings_of_one_url_count_once() {
+        let session = Session::with_max_urls(1);
+        for url in [
+            "http://site.example",
+            "http://SITE.example:80/",
+            "http://site.example/#top",
+        ] {
+            assert!(permit(&session, url).is_ok(), "{url}");
+        }
+        let error = permit(&session, "http://site.example/?").unwrap_err();
+        assert_eq!(error.kind(), "too_many_permits");
+        assert_eq!(permit(&session, "/x").unwrap_err().kind(), "no_origin");
+    }
+
+    #[test]
+    fn what_is_kept_goes_with_the_session_and_not_with_its_permits() {
+        let session = Session::new();
+        let permit = permit(&session, "http://site.example/").unwrap();
+        let kept = session.slot(|| 7_u8);
+        assert_eq!(permit.slot(|| 8_u8).as_deref(), Some(&7));
+        let weak = Arc::downgrade(&kept);
+        drop((session, kept));
+        assert!(weak.upgrade().is_none());
+        assert!(permit.slot(|| 9_u8).is_none());
+    }
+}
