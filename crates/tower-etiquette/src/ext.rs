@@ -8,12 +8,14 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::{Now, Purpose, PurposeKind, Refusal};
-use http::{Extensions, Response};
+use etiquette_core::{Identity, Now, Purpose, PurposeKind, Refusal};
+use http::{Extensions, Request, Response};
 
 /// What the layers tell each other about a request on its way in. One extension, so that it costs one allocation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
+    /// Who is asking: the one source of the token that robots.txt is asked for.
+    pub(crate) identity: Option<Identity>,
     /// What robots.txt says at the moment at which the request starts.
     pub(crate) rules: Option<Arc<dyn Rules>>,
     /// The request reads robots.txt: it goes before pages and is nobody's page.
@@ -29,12 +31,9 @@ impl Context {
     }
 }
 
-/// The purpose of a request; absent is a crawl.
-pub(crate) fn purpose(extensions: &Extensions) -> PurposeKind {
-    extensions
-        .get::<Purpose>()
-        .map(Purpose::kind)
-        .unwrap_or_default()
+/// The purpose that holds for a request; absent is a crawl, and so is an API request without its key.
+pub(crate) fn purpose<B>(request: &Request<B>) -> PurposeKind {
+    Purpose::kind_of(request.extensions(), request.uri(), request.headers())
 }
 
 /// robots.txt's word on one request, asked at the moment at which it would start.

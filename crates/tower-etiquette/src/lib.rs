@@ -6,10 +6,15 @@ mod ext;
 mod flight;
 mod macros;
 mod ready;
+pub mod user_agent;
 
 pub use clock::TokioClock;
-pub use etiquette_core::{Clock, Now, Origin, Purpose, PurposeKind, Refusal};
+pub use etiquette_core::identity::{self, Identity};
+pub use etiquette_core::{
+    Api, Clock, Now, Origin, Permit, Purpose, PurposeKind, Refusal, RobotsScope, Session, purpose,
+};
 pub use ext::Facts;
+pub use user_agent::UserAgentLayer;
 
 /// A boxed error, the error type of every layer: each of them can refuse.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

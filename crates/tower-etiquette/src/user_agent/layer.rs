@@ -1,0 +1,47 @@
+use tower_layer::Layer;
+
+use super::UserAgent;
+use crate::Identity;
+
+/// Gives every request the name of an [`Identity`]. See the [module](super).
+#[derive(Clone, Debug)]
+pub struct UserAgentLayer {
+    pub(super) identity: Identity,
+    pub(super) replace: bool,
+}
+
+impl UserAgentLayer {
+    /// A layer that names requests after `identity` and judges names that callers set.
+    #[must_use]
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            replace: false,
+        }
+    }
+
+    /// Replaces whatever name a request brings along instead of judging it. For gateways, whose requests carry the
+    /// names of the clients behind them. Off by default.
+    #[must_use]
+    pub fn replace_callers_name(mut self, yes: bool) -> Self {
+        self.replace = yes;
+        self
+    }
+
+    /// The identity.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}
+
+impl<S> Layer<S> for UserAgentLayer {
+    type Service = UserAgent<S>;
+
+    fn layer(&self, inner: S) -> UserAgent<S> {
+        UserAgent {
+            inner,
+            layer: self.clone(),
+        }
+    }
+}
