@@ -164,6 +164,16 @@ impl Target {
         target
     }
 
+    /// A rule in canonical form, taken for a URL of which only the start is known.
+    pub(crate) fn of_rule(canonical: &[u8]) -> Self {
+        Self {
+            near: [0; Self::NEAR],
+            far: canonical.to_vec(),
+            length: 0,
+            letters: u32::MAX,
+        }
+    }
+
     #[inline]
     fn push(&mut self, octet: u8) {
         self.letters |= letter(octet);

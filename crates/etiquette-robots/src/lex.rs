@@ -33,7 +33,7 @@ pub(crate) fn cut(octets: &[u8], most: usize) -> &[u8] {
     if octets.get(most).is_some_and(is_end) {
         return head;
     }
-    let end = head.iter().rposition(|octet| is_end(octet));
+    let end = head.iter().rposition(is_end);
     &head[..end.map_or(0, |at| at + 1)]
 }
 
@@ -50,6 +50,7 @@ pub(crate) struct RawLine<'a> {
     pub(crate) number: u32,
     /// Without the comment and the line end.
     pub(crate) text: &'a [u8],
+    pub(crate) has_comment: bool,
     /// Where in `text` the first colon is.
     colon: Option<usize>,
 }
@@ -102,6 +103,7 @@ impl<'a> Iterator for Lines<'a> {
         Some(RawLine {
             number: self.number,
             text,
+            has_comment: end == Some(b'#'),
             colon,
         })
     }

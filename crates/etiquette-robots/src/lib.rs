@@ -5,7 +5,7 @@
 //! ([`Group::check`]). The [`Verdict`] names the rule and its line.
 //!
 //! **Scope**: RFC 9309 sections 2.2 and 2.5 with its errata; misspellings that the field forgives; Crawl-delay,
-//! Request-rate, Sitemap and other records, kept for those who want them; a lint for operators.
+//! Request-rate, Sitemap and other records, kept for those who want them; a [`lint`] for operators.
 //! [`robots_url`] and [`path_to_match`] are for the caller's side of section 2.3.
 //!
 //! **Non-goals**: fetching the file, and what an answer to that request means. The robots layer of `tower-etiquette`
@@ -48,6 +48,7 @@ mod draft;
 mod kept;
 mod key;
 mod lex;
+pub mod lint;
 mod pattern;
 mod record;
 mod robots;

@@ -180,7 +180,7 @@ pub enum Unusable {
 }
 
 impl Unusable {
-    fn of(octets: &[u8]) -> Self {
+    pub(crate) fn of(octets: &[u8]) -> Self {
         if octets.starts_with(b"\xff\xfe") || octets.starts_with(b"\xfe\xff") {
             Self::Utf16
         } else if octets.trim_ascii_start().starts_with(b"<") {

@@ -7,22 +7,22 @@
 //!
 //! Each list holds ends only: an entry starts where the one before it ends.
 
+mod build;
+mod prepare;
+
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 use std::time::Duration;
 
 use crate::canon::{self, Target};
-use crate::draft::{Draft, RecordDraft, RuleDraft, SectionId};
+use crate::draft::SectionId;
 use crate::pattern;
 use crate::record::Record;
 use crate::robots::Unusable;
 use crate::token::ProductToken;
 use crate::verdict::{RuleAt, RuleKind};
 
-/// Rules with inner wildcards that are matched in full, in one file. Each costs time at every check that reaches it.
-pub(crate) const MOST_WILD_RULES: usize = 10_000;
-/// Inner wildcards that are matched in one rule.
-pub(crate) const MOST_WILDCARDS: usize = 64;
+pub(crate) use prepare::MOST_WILDCARDS;
 
 const NONE: u32 = u32::MAX;
 
@@ -171,350 +171,11 @@ impl Hit {
     }
 }
 
-/// A rule on its way into the lists.
-struct Prepared<'a> {
-    section: SectionId,
-    facts: Facts,
-    written: &'a [u8],
-    canonical: &'a [u8],
-    /// Without a `*` at the end.
-    prefix: &'a [u8],
-    /// The first octets of `prefix`, as a number that sorts as they do.
-    head: u64,
-    specificity: u32,
-    wild: bool,
-}
-
-impl Prepared<'_> {
-    fn by_prefix(&self, other: &Self) -> Ordering {
-        (self.section, self.head)
-            .cmp(&(other.section, other.head))
-            .then_with(|| self.prefix.cmp(other.prefix))
-            // Of equal prefixes the last decides.
-            .then_with(|| self.specificity.cmp(&other.specificity))
-            .then_with(|| self.facts.allow().cmp(&other.facts.allow()))
-            .then_with(|| other.facts.line().cmp(&self.facts.line()))
-    }
-
-    fn by_specificity(&self, other: &Self) -> Ordering {
-        let key = |rule: &Self| {
-            (
-                rule.section,
-                Reverse(rule.specificity),
-                Reverse(rule.facts.allow()),
-                rule.facts.line(),
-            )
-        };
-        key(self).cmp(&key(other))
-    }
-}
-
-fn head(prefix: &[u8]) -> u64 {
-    let mut octets = [0; 8];
-    let length = prefix.len().min(8);
-    octets[..length].copy_from_slice(&prefix[..length]);
-    u64::from_be_bytes(octets)
-}
-
 fn without_last_star(canonical: &[u8]) -> &[u8] {
     canonical.strip_suffix(b"*").unwrap_or(canonical)
 }
 
-/// Makes one star of each run of stars from `start` on.
-fn collapse_stars(octets: &mut Vec<u8>, start: usize) {
-    let mut to = start;
-    for from in start..octets.len() {
-        if octets[from] == b'*' && to > start && octets[to - 1] == b'*' {
-            continue;
-        }
-        octets[to] = octets[from];
-        to += 1;
-    }
-    octets.truncate(to);
-}
-
-fn has_star_run(octets: &[u8]) -> bool {
-    octets.windows(2).any(|pair| pair == b"**")
-}
-
-/// Rules in canonical form, or a range of `scratch` where that is another text.
-struct Canonical {
-    /// Empty: the text is canonical as it is.
-    scratch: Range<u32>,
-    specificity: u32,
-    /// Whether runs of stars were made one star, so that the specificity does not follow from what is kept.
-    collapsed: bool,
-}
-
-fn canonical(text: &[u8], scratch: &mut Vec<u8>) -> Canonical {
-    let stars = has_star_run(text);
-    if !stars && canon::is_canonical_rule(text) {
-        return Canonical {
-            scratch: 0..0,
-            specificity: canon::specificity(text),
-            collapsed: false,
-        };
-    }
-    let start = scratch.len();
-    canon::rule(text, scratch);
-    let specificity = canon::specificity(&scratch[start..]);
-    if stars {
-        collapse_stars(scratch, start);
-    }
-    Canonical {
-        scratch: start as u32..scratch.len() as u32,
-        specificity,
-        collapsed: stars,
-    }
-}
-
-/// Applies the limits: a Disallow that is too much closes more than it says, an Allow is dropped.
-/// Returns what is kept of `canonical`.
-fn limited<'a>(canonical: &'a [u8], allow: bool, wild_rules: usize) -> Option<&'a [u8]> {
-    let most = if wild_rules >= MOST_WILD_RULES {
-        0
-    } else {
-        MOST_WILDCARDS
-    };
-    let beyond = without_last_star(canonical)
-        .iter()
-        .enumerate()
-        .filter(|(_, octet)| **octet == b'*')
-        .nth(most);
-    match beyond {
-        None => Some(canonical),
-        Some(_) if allow => None,
-        Some((at, _)) => Some(&canonical[..=at]),
-    }
-}
-
-fn prepare<'a>(
-    rules: &[RuleDraft<'a>],
-    canonicals: &[Canonical],
-    scratch: &'a [u8],
-    over_limit: &mut u32,
-) -> Vec<Prepared<'a>> {
-    let mut wild_rules = 0;
-    let mut prepared = Vec::with_capacity(rules.len());
-    for (rule, kept) in rules.iter().zip(canonicals) {
-        let full = if kept.scratch.is_empty() {
-            rule.text
-        } else {
-            &scratch[kept.scratch.start as usize..kept.scratch.end as usize]
-        };
-        let mut canonical = full;
-        let mut wild = kept.collapsed;
-        if without_last_star(full).contains(&b'*') {
-            wild = true;
-            let Some(kept) = limited(full, rule.allow, wild_rules) else {
-                *over_limit += 1;
-                continue;
-            };
-            *over_limit += u32::from(kept.len() < full.len());
-            canonical = kept;
-            wild_rules += 1;
-        }
-        let prefix = without_last_star(canonical);
-        prepared.push(Prepared {
-            section: rule.section,
-            facts: Facts::new(rule.line, rule.allow),
-            written: rule.text,
-            canonical,
-            prefix,
-            head: head(prefix),
-            specificity: kept.specificity,
-            wild,
-        });
-    }
-    prepared
-}
-
-/// Links each of the sorted rules to its longest prefix.
-fn link(rules: &[Prepared<'_>]) -> Vec<(u32, bool)> {
-    let mut links = Vec::with_capacity(rules.len());
-    // The chain of prefixes that the next rule may continue: its number and the highest specificity up to it.
-    let mut chain: Vec<(usize, u32)> = Vec::new();
-    for (at, rule) in rules.iter().enumerate() {
-        while let Some(&(above, _)) = chain.last() {
-            let above = &rules[above];
-            // An equal one before this one never wins, so it is no link.
-            if above.section == rule.section
-                && above.prefix.len() < rule.prefix.len()
-                && rule.prefix.starts_with(above.prefix)
-            {
-                break;
-            }
-            chain.pop();
-        }
-        let above = chain.last().copied();
-        let highest = above.map_or(0, |(_, highest)| highest);
-        links.push((
-            above.map_or(NONE, |(above, _)| above as u32),
-            highest >= rule.specificity,
-        ));
-        chain.push((at, highest.max(rule.specificity)));
-    }
-    links
-}
-
 impl Kept {
-    pub(crate) fn build(draft: &Draft<'_>) -> Self {
-        let mut over_limit = 0;
-        let mut scratch = Vec::new();
-        let canonicals: Vec<Canonical> = draft
-            .rules
-            .iter()
-            .map(|rule| canonical(rule.text, &mut scratch))
-            .collect();
-        let (mut wild, mut plain): (Vec<_>, Vec<_>) =
-            prepare(&draft.rules, &canonicals, &scratch, &mut over_limit)
-                .into_iter()
-                .partition(|rule| rule.wild);
-        plain.sort_unstable_by(Prepared::by_prefix);
-        wild.sort_unstable_by(Prepared::by_specificity);
-
-        let mut arena = Vec::with_capacity(
-            plain
-                .iter()
-                .chain(&wild)
-                .map(|rule| rule.canonical.len())
-                .sum(),
-        );
-        let mut kept = Self {
-            over_limit,
-            ..Self::default()
-        };
-        kept.plain = plain
-            .iter()
-            .zip(link(&plain))
-            .map(|(rule, (parent, outranked))| {
-                arena.extend_from_slice(rule.canonical);
-                let outranked = if outranked { Facts::OUTRANKED } else { 0 };
-                Plain {
-                    end: arena.len() as u32,
-                    facts: Facts(rule.facts.0 | outranked),
-                    parent,
-                }
-            })
-            .collect();
-        kept.wild_base = arena.len() as u32;
-        kept.wild = wild
-            .iter()
-            .map(|rule| {
-                arena.extend_from_slice(rule.canonical);
-                Wild {
-                    end: arena.len() as u32,
-                    facts: rule.facts,
-                    specificity: rule.specificity,
-                    letters: canon::letters(rule.canonical),
-                }
-            })
-            .collect();
-        kept.sections = section_ends(draft.sections, &plain, &wild);
-        kept.keep_names(draft, &mut arena);
-        kept.keep_extras(draft, &plain, &wild, &mut arena);
-        kept.arena = arena.into();
-        kept
-    }
-
-    fn keep_names(&mut self, draft: &Draft<'_>, arena: &mut Vec<u8>) {
-        let mut order: Vec<u32> = (0..draft.names.len() as u32)
-            .filter(|&id| draft.names[id as usize].named)
-            .collect();
-        order.sort_unstable_by(|&a, &b| {
-            folded_cmp(draft.names[a as usize].text, draft.names[b as usize].text)
-        });
-        let mut links = draft.links.clone();
-        links.sort_unstable();
-        self.names_base = arena.len() as u32;
-        let mut link_sections = Vec::with_capacity(links.len());
-        self.names = order
-            .iter()
-            .map(|&id| {
-                arena.extend_from_slice(draft.names[id as usize].text);
-                let start = links.partition_point(|&(name, _)| name < id);
-                let own = links[start..].iter().take_while(|&&(name, _)| name == id);
-                link_sections.extend(own.map(|&(_, section)| section));
-                Name {
-                    end: arena.len() as u32,
-                    links_end: link_sections.len() as u32,
-                }
-            })
-            .collect();
-        self.links = link_sections.into();
-    }
-
-    fn keep_extras(
-        &mut self,
-        draft: &Draft<'_>,
-        plain: &[Prepared<'_>],
-        wild: &[Prepared<'_>],
-        arena: &mut Vec<u8>,
-    ) {
-        let mut extras = Extras {
-            written_base: arena.len() as u32,
-            ..Extras::default()
-        };
-        extras.written = plain
-            .iter()
-            .chain(wild)
-            .enumerate()
-            .filter(|(_, rule)| rule.written != rule.canonical)
-            .map(|(at, rule)| {
-                arena.extend_from_slice(rule.written);
-                Written {
-                    rule: at as u32,
-                    end: arena.len() as u32,
-                }
-            })
-            .collect();
-        extras.records_base = arena.len() as u32;
-        let section_of = |record: &RecordDraft<'_>| record.section.unwrap_or(NONE);
-        let mut records: Vec<&RecordDraft<'_>> = draft.records.iter().collect();
-        records.sort_by_key(|record| section_of(record));
-        extras.records = records
-            .iter()
-            .map(|record| {
-                let known = KNOWN_NAMES
-                    .iter()
-                    .position(|known| record.name.eq_ignore_ascii_case(known.as_bytes()));
-                let name = known.unwrap_or_else(|| {
-                    arena.extend(record.name.iter().map(u8::to_ascii_lowercase));
-                    KNOWN_NAMES.len() + record.name.len()
-                });
-                arena.extend_from_slice(record.value);
-                RecordAt {
-                    end: arena.len() as u32,
-                    line: record.line,
-                    section: section_of(record),
-                    name: name as u32,
-                }
-            })
-            .collect();
-        extras.sitemaps_base = arena.len() as u32;
-        extras.sitemaps = draft
-            .sitemaps
-            .iter()
-            .filter(|sitemap| !sitemap.value.is_empty())
-            .map(|sitemap| {
-                arena.extend_from_slice(sitemap.value);
-                SitemapAt {
-                    end: arena.len() as u32,
-                    line: sitemap.line,
-                }
-            })
-            .collect();
-        let mut delays = draft.delays.clone();
-        delays.sort_unstable_by_key(|&(section, delay)| (section, Reverse(delay)));
-        delays.dedup_by_key(|(section, _)| *section);
-        extras.delays = delays.into();
-        let empty = extras.written.is_empty()
-            && extras.records.is_empty()
-            && extras.sitemaps.is_empty()
-            && extras.delays.is_empty();
-        self.extras = (!empty).then(|| Box::new(extras));
-    }
-
     /// Whether groups that name `token` were kept if there were any.
     pub(crate) fn keeps(&self, token: &ProductToken) -> bool {
         self.wanted
@@ -540,10 +201,7 @@ impl Kept {
             + size_of_val(&*self.sections)
             + size_of_val(&*self.names)
             + size_of_val(&*self.links)
-            + self
-                .wanted
-                .as_deref()
-                .map_or(0, |wanted| size_of_val(wanted))
+            + self.wanted.as_deref().map_or(0, size_of_val)
             + extras
     }
 
@@ -632,6 +290,15 @@ impl Kept {
         best
     }
 
+    /// As [`Kept::best`], but rules with inner wildcards are left out.
+    pub(crate) fn best_without_wildcards(
+        &self,
+        section: SectionId,
+        target: &Target,
+    ) -> Option<Hit> {
+        self.best_plain(self.rules_of(section).0, target.octets())
+    }
+
     fn best_plain(&self, rules: Range<u32>, url: &[u8]) -> Option<Hit> {
         let prefix = |at| without_last_star(self.plain_text(at));
         let mut from = rules.start;
@@ -692,9 +359,10 @@ impl Kept {
 
     /// The rule as the file has it.
     pub(crate) fn written(&self, at: RuleAt) -> &[u8] {
-        let (number, canonical) = match at {
-            RuleAt::Plain(at) => (at, self.plain_text(at)),
-            RuleAt::Wild(at) => (self.plain.len() as u32 + at, self.wild_text(at)),
+        let canonical = self.canonical(at);
+        let number = match at {
+            RuleAt::Plain(at) => at,
+            RuleAt::Wild(at) => self.plain.len() as u32 + at,
         };
         let Some(extras) = &self.extras else {
             return canonical;
@@ -711,6 +379,24 @@ impl Kept {
             }
             Err(_) => canonical,
         }
+    }
+
+    /// The rule in the form that is compared.
+    pub(crate) fn canonical(&self, at: RuleAt) -> &[u8] {
+        match at {
+            RuleAt::Plain(at) => self.plain_text(at),
+            RuleAt::Wild(at) => self.wild_text(at),
+        }
+    }
+
+    /// Whether the rule starts as no path does.
+    pub(crate) fn matches_nothing(&self, at: RuleAt) -> bool {
+        !matches!(self.canonical(at).first(), Some(b'/' | b'*'))
+    }
+
+    /// How many rules have inner wildcards.
+    pub(crate) const fn wild_rules(&self) -> usize {
+        self.wild.len()
     }
 
     /// The rules of the sections in the order of the file.
@@ -772,32 +458,6 @@ impl Kept {
             })
         })
     }
-}
-
-fn section_ends(sections: u32, plain: &[Prepared<'_>], wild: &[Prepared<'_>]) -> Box<[Section]> {
-    let mut ends = vec![
-        Section {
-            plain_end: 0,
-            wild_end: 0
-        };
-        sections as usize
-    ];
-    for rule in plain {
-        ends[rule.section as usize].plain_end += 1;
-    }
-    for rule in wild {
-        ends[rule.section as usize].wild_end += 1;
-    }
-    let (mut plain_end, mut wild_end) = (0, 0);
-    for section in &mut ends {
-        plain_end += section.plain_end;
-        wild_end += section.wild_end;
-        *section = Section {
-            plain_end,
-            wild_end,
-        };
-    }
-    ends.into()
 }
 
 fn folded_cmp(a: &[u8], b: &[u8]) -> Ordering {
