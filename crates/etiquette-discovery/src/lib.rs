@@ -8,7 +8,9 @@
 //! |---|---|
 //! | a page and want its links | [`html`] |
 //! | a reference and want a URI | [`reference`] |
+//! | a sitemap and want its entries | [`sitemap`] |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod html;
 pub mod reference;
+pub mod sitemap;

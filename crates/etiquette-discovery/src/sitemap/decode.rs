@@ -1,0 +1,164 @@
+//! From octets to text: one layer of gzip that is the file itself, then the encoding.
+
+use std::io::Write;
+
+use encoding_rs::{Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use flate2::write::MultiGzDecoder;
+
+/// Compressed octets are fed in pieces of this size, so that what a piece expands to (at most a thousandfold) is small.
+const PIECE: usize = 256;
+const PLAIN_PIECE: usize = 16 * 1024;
+/// How much of the beginning decides on the encoding.
+const HEAD: usize = 512;
+
+/// Takes octets, gives text.
+#[derive(Debug, Default)]
+pub(super) struct Decode {
+    gzip: Gzip,
+    /// The octets that decide on what follows: two for gzip, then [`HEAD`] for the encoding.
+    waiting: Vec<u8>,
+    decoder: Option<Decoder>,
+    octets: u64,
+    broken: bool,
+    gunzipped: bool,
+}
+
+#[derive(Debug, Default)]
+enum Gzip {
+    #[default]
+    Unknown,
+    No,
+    Yes(Box<MultiGzDecoder<Vec<u8>>>),
+    /// Broken, or followed by what is no gzip: nothing more is read.
+    Over,
+}
+
+impl Decode {
+    /// Octets so far, after gzip and before the encoding.
+    pub(super) fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    /// Whether the gzip file was cut or broken.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Whether the file itself was gzip.
+    pub(super) fn is_gunzipped(&self) -> bool {
+        self.gunzipped
+    }
+
+    /// Takes a piece off the front of `input` and appends what it decodes to. The piece is small enough for `text` to
+    /// grow by less than a megabyte.
+    pub(super) fn step(&mut self, input: &mut &[u8], text: &mut String) {
+        let most = match self.gzip {
+            Gzip::Unknown => 2 - self.waiting.len(),
+            Gzip::Yes(_) => PIECE,
+            Gzip::No | Gzip::Over => PLAIN_PIECE,
+        };
+        let (piece, rest) = input.split_at(most.min(input.len()));
+        *input = rest;
+        match &mut self.gzip {
+            Gzip::Unknown => {
+                self.waiting.extend_from_slice(piece);
+                if self.waiting.len() < 2 {
+                    return;
+                }
+                let magic = std::mem::take(&mut self.waiting);
+                if magic == [0x1f, 0x8b] {
+                    self.gunzipped = true;
+                    self.gzip = Gzip::Yes(Box::new(MultiGzDecoder::new(Vec::new())));
+                    self.gunzip(&magic, text);
+                } else {
+                    self.gzip = Gzip::No;
+                    self.plain(&magic, text);
+                }
+            }
+            Gzip::Yes(_) => self.gunzip(piece, text),
+            Gzip::No => self.plain(piece, text),
+            Gzip::Over => {}
+        }
+    }
+
+    /// No more octets come: appends what waited.
+    pub(super) fn finish(&mut self, text: &mut String) {
+        if let Gzip::Yes(mut decoder) = std::mem::replace(&mut self.gzip, Gzip::Over) {
+            self.broken |= decoder.try_finish().is_err();
+            let rest = std::mem::take(decoder.get_mut());
+            self.plain(&rest, text);
+        }
+        let head = std::mem::take(&mut self.waiting);
+        self.decode(&head, true, text);
+    }
+
+    fn gunzip(&mut self, piece: &[u8], text: &mut String) {
+        let Gzip::Yes(decoder) = &mut self.gzip else {
+            return;
+        };
+        let failed = decoder
+            .write_all(piece)
+            .and_then(|()| decoder.flush())
+            .is_err();
+        let mut decoded = std::mem::take(decoder.get_mut());
+        self.plain(&decoded, text);
+        if failed {
+            self.broken = true;
+            self.gzip = Gzip::Over;
+        } else if let Gzip::Yes(decoder) = &mut self.gzip {
+            decoded.clear();
+            *decoder.get_mut() = decoded;
+        }
+    }
+
+    fn plain(&mut self, octets: &[u8], text: &mut String) {
+        self.octets += octets.len() as u64;
+        if self.decoder.is_some() {
+            self.decode(octets, false, text);
+            return;
+        }
+        self.waiting.extend_from_slice(octets);
+        if self.waiting.len() >= HEAD {
+            let head = std::mem::take(&mut self.waiting);
+            self.decode(&head, false, text);
+        }
+    }
+
+    fn decode(&mut self, octets: &[u8], last: bool, text: &mut String) {
+        let decoder = self
+            .decoder
+            .get_or_insert_with(|| encoding_of(octets).new_decoder_with_bom_removal());
+        let room = decoder.max_utf8_buffer_length(octets.len());
+        text.reserve(room.unwrap_or(4 * octets.len() + 16));
+        // Malformed sequences become replacement characters, which no URI of the site holds.
+        let _ = decoder.decode_to_string(octets, text, last);
+    }
+}
+
+/// Byte order mark, else the XML declaration, else UTF-8, which sitemaps must be in.
+fn encoding_of(head: &[u8]) -> &'static Encoding {
+    if let Some((encoding, _)) = Encoding::for_bom(head) {
+        return encoding;
+    }
+    let declared = head
+        .trim_ascii_start()
+        .strip_prefix(b"<?xml")
+        .and_then(|rest| {
+            let end = rest.iter().position(|b| *b == b'>')?;
+            let rest = &rest[..end];
+            let at = rest.windows(8).position(|w| w == b"encoding")?;
+            let rest = rest[at + 8..]
+                .trim_ascii_start()
+                .strip_prefix(b"=")?
+                .trim_ascii_start();
+            let (quote, rest) = rest.split_first()?;
+            let end = rest.iter().position(|b| b == quote)?;
+            Encoding::for_label(&rest[..end])
+        });
+    match declared {
+        // A declaration that could be read as ASCII is none of UTF-16.
+        Some(wide) if wide == UTF_16LE || wide == UTF_16BE => UTF_8,
+        Some(encoding) => encoding,
+        None => UTF_8,
+    }
+}
