@@ -3,6 +3,7 @@
 //! Each reads the committed copy beside this file and, when the environment variable `ETIQUETTE_VECTORS` names a
 //! folder, the same sub-folder and file names there.
 
+mod accept;
 mod discovery;
 mod retry_after;
 mod robots;

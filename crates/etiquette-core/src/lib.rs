@@ -3,6 +3,7 @@
 //! Everything here is pure: it takes octets, headers and the present, and returns a value that names the next step.
 //! Nothing reads a clock, sleeps, locks or logs. The layers of `tower-etiquette` ask these decisions and carry them out.
 
+pub mod accept;
 pub mod address;
 pub mod clock;
 pub mod date;
@@ -13,6 +14,7 @@ pub mod refusal;
 pub mod retry_after;
 pub mod robots_txt;
 
+pub use accept::Accept;
 pub use clock::{Clock, Now};
 pub use identity::Identity;
 pub use origin::{InvalidOrigin, Origin};

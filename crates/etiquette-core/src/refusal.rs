@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use etiquette_robots::{Rule, Verdict};
 use httpdate::HttpDate;
 
+use crate::accept::TypeRefused;
 use crate::identity::NameRefused;
 use crate::purpose::PermitRefused;
 use crate::robots_txt::Trouble;
@@ -31,6 +32,8 @@ pub enum Refusal {
     Name(NameRefused),
     /// No permit covers the page that a person is said to have asked for.
     Permit(PermitRefused),
+    /// The answer's type is not one that was asked for.
+    Type(TypeRefused),
     /// The host's budget, pause or queue does not admit the request.
     Host(HostRefused),
 }
@@ -128,6 +131,7 @@ impl Refusal {
             Self::RobotsUnreachable(_) => "robots_unreachable",
             Self::Name(leaf) => leaf.why.kind(),
             Self::Permit(leaf) => leaf.why.kind(),
+            Self::Type(leaf) => leaf.why.kind(),
             Self::Host(leaf) => leaf.why.kind(),
         }
     }
@@ -141,6 +145,7 @@ impl Refusal {
             Self::RobotsUnreachable(leaf) => Some(&leaf.origin),
             Self::Name(leaf) => leaf.origin.as_ref(),
             Self::Permit(leaf) => leaf.origin.as_ref(),
+            Self::Type(leaf) => leaf.origin.as_ref(),
             Self::Host(leaf) => Some(&leaf.origin),
         }
     }
@@ -149,7 +154,11 @@ impl Refusal {
     #[must_use]
     pub fn retry_at(&self) -> Option<SystemTime> {
         match self {
-            Self::NoOrigin(_) | Self::Name(_) | Self::Permit(_) | Self::Disallowed(_) => None,
+            Self::NoOrigin(_)
+            | Self::Name(_)
+            | Self::Permit(_)
+            | Self::Type(_)
+            | Self::Disallowed(_) => None,
             Self::RobotsUnreachable(leaf) => leaf.retry_at,
             Self::Host(leaf) => leaf.retry_at,
         }
@@ -173,6 +182,7 @@ impl Refusal {
             Self::RobotsUnreachable(leaf) => leaf.contact.as_deref(),
             Self::Name(leaf) => leaf.contact.as_deref(),
             Self::Permit(leaf) => leaf.contact.as_deref(),
+            Self::Type(leaf) => leaf.contact.as_deref(),
             Self::Host(leaf) => leaf.contact.as_deref(),
         }
     }
@@ -224,6 +234,7 @@ impl Error for Refusal {
             Self::RobotsUnreachable(leaf) => leaf,
             Self::Name(leaf) => leaf,
             Self::Permit(leaf) => leaf,
+            Self::Type(leaf) => leaf,
             Self::Host(leaf) => leaf,
         })
     }
@@ -256,6 +267,12 @@ impl From<NameRefused> for Refusal {
 impl From<PermitRefused> for Refusal {
     fn from(leaf: PermitRefused) -> Self {
         Self::Permit(leaf)
+    }
+}
+
+impl From<TypeRefused> for Refusal {
+    fn from(leaf: TypeRefused) -> Self {
+        Self::Type(leaf)
     }
 }
 

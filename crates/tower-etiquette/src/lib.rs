@@ -1,6 +1,7 @@
 //! tower layers that make any automated HTTP client recognisable, reachable and controllable by the people who run
 //! the sites it visits.
 
+pub mod accept;
 mod clock;
 mod ext;
 mod flight;
@@ -8,10 +9,12 @@ mod macros;
 mod ready;
 pub mod user_agent;
 
+pub use accept::AcceptLayer;
 pub use clock::TokioClock;
 pub use etiquette_core::identity::{self, Identity};
 pub use etiquette_core::{
-    Api, Clock, Now, Origin, Permit, Purpose, PurposeKind, Refusal, RobotsScope, Session, purpose,
+    Accept, Api, Clock, Now, Origin, Permit, Purpose, PurposeKind, Refusal, RobotsScope, Session,
+    purpose,
 };
 pub use ext::Facts;
 pub use user_agent::UserAgentLayer;
