@@ -94,6 +94,7 @@ pub struct Facts {
     pub(crate) waited: Duration,
     pub(crate) attempts: u32,
     pub(crate) retry_at: Option<SystemTime>,
+    pub(crate) user_fetch: bool,
 }
 
 impl Facts {
@@ -119,6 +120,13 @@ impl Facts {
     #[must_use]
     pub fn retry_at(&self) -> Option<SystemTime> {
         self.retry_at
+    }
+
+    /// Whether the page may be kept beyond the session of the person who asked for it. Never for a page that a person
+    /// asked for; otherwise it is for the caller and the response's Cache-Control to say.
+    #[must_use]
+    pub fn may_retain(&self) -> bool {
+        !self.user_fetch
     }
 
     /// Adds to the facts of a response.
