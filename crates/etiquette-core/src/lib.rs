@@ -5,6 +5,7 @@
 
 pub mod accept;
 pub mod address;
+pub mod cache_policy;
 pub mod clock;
 pub mod date;
 pub mod identity;
@@ -13,6 +14,7 @@ pub mod purpose;
 pub mod refusal;
 pub mod retry_after;
 pub mod robots_txt;
+pub mod store;
 
 pub use accept::Accept;
 pub use clock::{Clock, Now};

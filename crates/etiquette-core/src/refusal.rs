@@ -36,6 +36,8 @@ pub enum Refusal {
     Type(TypeRefused),
     /// The host's budget, pause or queue does not admit the request.
     Host(HostRefused),
+    /// The caller wanted a stored answer only, and there is none.
+    NotStored(NotStored),
 }
 
 /// A rule of robots.txt forbids the request (RFC 9309, 2.2.2).
@@ -62,6 +64,14 @@ pub struct RobotsUnreachable {
     pub retry_at: Option<SystemTime>,
     /// Where the client's operator can be reached, if it has an identity.
     pub contact: Option<Arc<str>>,
+}
+
+/// The request said `only-if-cached` (RFC 9111, 5.2.1.7), and nothing usable is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotStored {
+    /// The origin that was not asked.
+    pub origin: Origin,
 }
 
 /// The request's URI has no origin, and none is configured.
@@ -133,6 +143,7 @@ impl Refusal {
             Self::Permit(leaf) => leaf.why.kind(),
             Self::Type(leaf) => leaf.why.kind(),
             Self::Host(leaf) => leaf.why.kind(),
+            Self::NotStored(_) => "not_stored",
         }
     }
 
@@ -147,6 +158,7 @@ impl Refusal {
             Self::Permit(leaf) => leaf.origin.as_ref(),
             Self::Type(leaf) => leaf.origin.as_ref(),
             Self::Host(leaf) => Some(&leaf.origin),
+            Self::NotStored(leaf) => Some(&leaf.origin),
         }
     }
 
@@ -158,7 +170,8 @@ impl Refusal {
             | Self::Name(_)
             | Self::Permit(_)
             | Self::Type(_)
-            | Self::Disallowed(_) => None,
+            | Self::Disallowed(_)
+            | Self::NotStored(_) => None,
             Self::RobotsUnreachable(leaf) => leaf.retry_at,
             Self::Host(leaf) => leaf.retry_at,
         }
@@ -177,7 +190,7 @@ impl Refusal {
     #[must_use]
     pub fn contact(&self) -> Option<&str> {
         match self {
-            Self::NoOrigin(_) => None,
+            Self::NoOrigin(_) | Self::NotStored(_) => None,
             Self::Disallowed(leaf) => leaf.contact.as_deref(),
             Self::RobotsUnreachable(leaf) => leaf.contact.as_deref(),
             Self::Name(leaf) => leaf.contact.as_deref(),
@@ -236,9 +249,32 @@ impl Error for Refusal {
             Self::Permit(leaf) => leaf,
             Self::Type(leaf) => leaf,
             Self::Host(leaf) => leaf,
+            Self::NotStored(leaf) => leaf,
         })
     }
 }
+
+impl From<NotStored> for Refusal {
+    fn from(leaf: NotStored) -> Self {
+        Self::NotStored(leaf)
+    }
+}
+
+impl NotStored {
+    /// A refusal to ask `origin`.
+    #[must_use]
+    pub fn new(origin: Origin) -> Self {
+        Self { origin }
+    }
+}
+
+impl fmt::Display for NotStored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing usable is stored, and the site was not to be asked")
+    }
+}
+
+impl Error for NotStored {}
 
 impl From<NoOrigin> for Refusal {
     fn from(leaf: NoOrigin) -> Self {

@@ -1,0 +1,147 @@
+//! What an answer to an unsafe request outdates (RFC 9111, 4.4).
+
+use http::header::{CONTENT_LOCATION, HeaderMap, HeaderName, LOCATION};
+use http::{Method, StatusCode, Uri};
+
+use crate::Origin;
+
+/// The URIs whose stored responses an answer outdates: after a method that is not known to be safe and an answer that
+/// is no error, the request's own and, of the same origin, those in Location and Content-Location.
+#[must_use]
+pub fn outdates(method: &Method, uri: &Uri, status: StatusCode, answer: &HeaderMap) -> Vec<Uri> {
+    let safe = method.is_safe() || *method == Method::CONNECT;
+    if safe || !(status.is_success() || status.is_redirection()) {
+        return Vec::new();
+    }
+    let mut found = vec![uri.clone()];
+    let named = |name: &HeaderName| {
+        let reference = answer.get(name)?.to_str().ok()?;
+        let target = resolve(uri, reference)?;
+        let same = Origin::of(uri).ok()? == Origin::of(&target).ok()?;
+        same.then_some(target)
+    };
+    found.extend(named(&LOCATION));
+    found.extend(named(&CONTENT_LOCATION));
+    found
+}
+
+/// Whether an answer to POST says of itself that it is what a GET of the same URL would give (RFC 9110, 9.3.3).
+pub(super) fn names_itself(uri: &Uri, answer: &HeaderMap) -> bool {
+    let target = answer
+        .get(CONTENT_LOCATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|reference| resolve(uri, reference));
+    let Some(target) = target else { return false };
+    matches!((Origin::of(uri), Origin::of(&target)), (Ok(a), Ok(b)) if a == b)
+        && uri.path_and_query() == target.path_and_query()
+}
+
+/// The absolute URI of a reference (RFC 3986, 5.2), its fragment dropped.
+fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
+    let reference = reference.split('#').next().unwrap_or_default().trim();
+    let (scheme, authority) = (base.scheme_str()?, base.authority()?.as_str());
+    let has_scheme = reference.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    });
+    if has_scheme {
+        return reference.parse().ok();
+    }
+    if reference.starts_with("//") {
+        return format!("{scheme}:{reference}").parse().ok();
+    }
+    let (path, query) = match reference.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (reference, None),
+    };
+    let (path, query) = if path.is_empty() {
+        (base.path().to_owned(), query.or(base.query()))
+    } else if path.starts_with('/') {
+        (without_dots(path), query)
+    } else {
+        let folder = base
+            .path()
+            .rfind('/')
+            .map_or("/", |end| &base.path()[..=end]);
+        (without_dots(&format!("{folder}{path}")), query)
+    };
+    match query {
+        Some(query) => format!("{scheme}://{authority}{path}?{query}"),
+        None => format!("{scheme}://{authority}{path}"),
+    }
+    .parse()
+    .ok()
+}
+
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            "." | ".." => {
+                if segment == ".." {
+                    kept.pop();
+                }
+                if last {
+                    kept.push("");
+                }
+            }
+            other => kept.push(other),
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_resolve() {
+        let base: Uri = "http://h:8/a/b?q".parse().unwrap();
+        for (reference, expected) in [
+            ("", "http://h:8/a/b?q"),
+            ("?x", "http://h:8/a/b?x"),
+            ("c", "http://h:8/a/c"),
+            ("../c?d#e", "http://h:8/c?d"),
+            ("./", "http://h:8/a/"),
+            ("/c/./d/..", "http://h:8/c/"),
+            ("//g/c", "http://g/c"),
+            ("https://g/c", "https://g/c"),
+            ("c/d:e", "http://h:8/a/c/d:e"),
+        ] {
+            assert_eq!(resolve(&base, reference).unwrap(), expected, "{reference}");
+        }
+    }
+
+    #[test]
+    fn only_successful_changes_of_the_same_origin() {
+        let uri: Uri = "http://h/c".parse().unwrap();
+        let headers: HeaderMap = [
+            (LOCATION, "/c/1".parse().unwrap()),
+            (CONTENT_LOCATION, "http://other/x".parse().unwrap()),
+        ]
+        .into_iter()
+        .collect();
+        let paths = |method: &str, status: u16| -> Vec<String> {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            outdates(
+                &method,
+                &uri,
+                StatusCode::from_u16(status).unwrap(),
+                &headers,
+            )
+            .iter()
+            .map(|uri| uri.path().to_owned())
+            .collect()
+        };
+        assert_eq!(paths("POST", 201), ["/c", "/c/1"]);
+        assert_eq!(paths("M-SEARCH", 302), ["/c", "/c/1"]);
+        assert!(paths("POST", 404).is_empty());
+        assert!(paths("OPTIONS", 200).is_empty());
+        assert!(paths("GET", 200).is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! What the cache did with a request, as a fact and as `Cache-Status` (RFC 9211).
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::HeaderValue;
+
+/// Why a request went on towards the origin (RFC 9211, 2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Forward {
+    /// The cache does not handle such requests.
+    Bypass,
+    /// The method is not one that a stored response answers.
+    Method,
+    /// Nothing is stored for the URL.
+    UriMiss,
+    /// What is stored for the URL was selected by other request fields.
+    VaryMiss,
+    /// What is stored is stale.
+    Stale,
+    /// Only a part is stored.
+    Partial,
+    /// The request asked for it.
+    Request,
+}
+
+impl Forward {
+    /// The word of RFC 9211.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bypass => "bypass",
+            Self::Method => "method",
+            Self::UriMiss => "uri-miss",
+            Self::VaryMiss => "vary-miss",
+            Self::Stale => "stale",
+            Self::Partial => "partial",
+            Self::Request => "request",
+        }
+    }
+}
+
+/// What the cache did with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CacheStatus {
+    /// Answered from the store, without a request to the origin before the answer.
+    Hit {
+        /// What is left of the response's life, in seconds; negative when it is stale.
+        ttl: i64,
+    },
+    /// Answered from the store after the origin said that it is still right.
+    Validated {
+        /// Why the origin was asked.
+        forward: Forward,
+        /// Another request of ours asked the origin.
+        collapsed: bool,
+    },
+    /// Answered from the store with a stale response, because the origin failed.
+    StaleOnError {
+        /// What the origin answered, if it did.
+        status: Option<StatusCode>,
+        /// What is left of the response's life, in seconds: less than zero.
+        ttl: i64,
+    },
+    /// Answered by the origin.
+    Forwarded {
+        /// Why the origin was asked.
+        forward: Forward,
+        /// Whether the answer is being stored.
+        stored: bool,
+        /// Another request of ours asked the origin.
+        collapsed: bool,
+    },
+}
+
+impl CacheStatus {
+    /// Whether the body comes from the store.
+    #[must_use]
+    pub fn is_from_store(&self) -> bool {
+        !matches!(self, Self::Forwarded { .. })
+    }
+
+    /// The member for `Cache-Status` of a cache called `name`, which is a token.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<HeaderValue> {
+        let mut text = String::with_capacity(64);
+        text.push_str(name);
+        let written = match *self {
+            Self::Hit { ttl } => write!(text, "; hit; ttl={ttl}"),
+            Self::Validated { forward, .. } => {
+                write!(text, "; fwd={}; fwd-status=304", forward.as_str())
+            }
+            Self::StaleOnError { status, ttl } => match status {
+                Some(status) => {
+                    write!(
+                        text,
+                        "; fwd=stale; fwd-status={}; ttl={ttl}",
+                        status.as_u16()
+                    )
+                }
+                None => write!(text, "; fwd=stale; ttl={ttl}; detail=NO-ANSWER"),
+            },
+            Self::Forwarded {
+                forward, stored, ..
+            } => write!(
+                text,
+                "; fwd={}{}",
+                forward.as_str(),
+                if stored { "; stored" } else { "" }
+            ),
+        };
+        written.ok()?;
+        if let Self::Validated {
+            collapsed: true, ..
+        }
+        | Self::Forwarded {
+            collapsed: true, ..
+        } = self
+        {
+            text.push_str("; collapsed");
+        }
+        HeaderValue::from_str(&text).ok()
+    }
+}
+
+/// Seconds left of `lifetime` at `age`, negative when it is over.
+pub(super) fn ttl(lifetime: Duration, age: Duration) -> i64 {
+    let whole = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX / 2);
+    whole(lifetime).saturating_sub(whole(age))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_structured_fields() {
+        let of = |status: CacheStatus| status.member("x").unwrap();
+        assert_eq!(of(CacheStatus::Hit { ttl: -3 }), "x; hit; ttl=-3");
+        assert_eq!(
+            of(CacheStatus::Forwarded {
+                forward: Forward::UriMiss,
+                stored: true,
+                collapsed: true
+            }),
+            "x; fwd=uri-miss; stored; collapsed"
+        );
+        assert_eq!(
+            of(CacheStatus::StaleOnError {
+                status: Some(StatusCode::BAD_GATEWAY),
+                ttl: -1
+            }),
+            "x; fwd=stale; fwd-status=502; ttl=-1"
+        );
+    }
+}

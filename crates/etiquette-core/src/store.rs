@@ -1,0 +1,156 @@
+//! What a store for responses has to do. Stores of other things have their traits here too.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Uri;
+
+use crate::Origin;
+use crate::cache_policy::{Selecting, StoredResponse};
+
+/// What responses are stored under: the URL that was asked for with GET, its origin in one spelling.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ResponseKey(Arc<str>);
+
+impl ResponseKey {
+    /// The key of an absolute `http` or `https` URI; `None` for others, whose answers are not stored.
+    #[must_use]
+    pub fn of(uri: &Uri) -> Option<Self> {
+        let origin = Origin::of(uri).ok()?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let path = if path.is_empty() { "/" } else { path };
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        Some(Self(format!("{origin}{slash}{path}").into()))
+    }
+
+    /// A key as [`ResponseKey::as_str`] gave it.
+    #[must_use]
+    pub fn from_stored(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The URL.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// One stored response: its head, and its body where the store has it at hand.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// Status, fields, age and the request fields that selected it.
+    pub head: Arc<StoredResponse>,
+    /// The body, if the store gave it with the head. Otherwise ask [`ResponseStore::body`].
+    pub body: Option<Bytes>,
+    /// The length of the body.
+    pub length: u64,
+}
+
+/// A store for responses, the several variants of a URL side by side.
+///
+/// A body is stored and read as a whole. It is never larger than the layer's limit for one body, so that a store can
+/// check it before its first octet is handed on, and a range is a slice.
+///
+/// Every method may fail. The layer then goes on as if nothing were stored: a store never fails a request.
+///
+/// # Cancel safety
+/// A dropped future of [`ResponseStore::put`] leaves the old variant or the new one, nothing between. A store whose
+/// [`ResponseStore::remove`] has returned does not bring the variant back, not even after a crash.
+pub trait ResponseStore: fmt::Debug + Send + Sync + 'static {
+    /// All variants of a URL, the newest first.
+    fn get(
+        &self,
+        key: &ResponseKey,
+    ) -> impl Future<Output = Result<Vec<Variant>, StoreFailed>> + Send;
+
+    /// The body of a variant that [`ResponseStore::get`] gave without one; `None` when it is gone by now.
+    fn body(
+        &self,
+        key: &ResponseKey,
+        head: &StoredResponse,
+    ) -> impl Future<Output = Result<Option<Bytes>, StoreFailed>> + Send;
+
+    /// Stores a response in place of those that `replaced` names and of one with the same selecting fields.
+    fn put(
+        &self,
+        key: &ResponseKey,
+        head: StoredResponse,
+        body: Bytes,
+        replaced: &[Selecting],
+    ) -> impl Future<Output = Result<(), StoreFailed>> + Send;
+
+    /// Gives the variant selected by `old` a new head and leaves its body. A variant that is gone stays gone.
+    fn update(
+        &self,
+        key: &ResponseKey,
+        old: &Selecting,
+        head: StoredResponse,
+    ) -> impl Future<Output = Result<(), StoreFailed>> + Send;
+
+    /// Removes the variant selected by `which`, or all of the URL.
+    fn remove(
+        &self,
+        key: &ResponseKey,
+        which: Option<&Selecting>,
+    ) -> impl Future<Output = Result<(), StoreFailed>> + Send;
+}
+
+/// A store did not do what it was asked.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoreFailed {
+    /// What was being done, such as `"read a body"`.
+    pub doing: &'static str,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl StoreFailed {
+    /// A failure while `doing` something, because of `cause`.
+    #[must_use]
+    pub fn new(doing: &'static str, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            doing,
+            cause: Some(cause.into().into()),
+        }
+    }
+}
+
+impl PartialEq for StoreFailed {
+    fn eq(&self, other: &Self) -> bool {
+        self.doing == other.doing
+            && self.cause.as_ref().map(ToString::to_string)
+                == other.cause.as_ref().map(ToString::to_string)
+    }
+}
+
+impl fmt::Display for StoreFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the store could not {}", self.doing)
+    }
+}
+
+impl Error for StoreFailed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause
+            .as_deref()
+            .map(|cause| cause as &(dyn Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_key_for_each_url() {
+        let key = |uri: &str| ResponseKey::of(&uri.parse().unwrap()).map(|k| k.as_str().to_owned());
+        assert_eq!(key("HTTP://H.example.:80").unwrap(), "http://h.example/");
+        assert_eq!(key("http://h?q").unwrap(), "http://h/?q");
+        assert_eq!(key("https://h/a?b").unwrap(), "https://h/a?b");
+        assert_eq!(key("/a"), None);
+    }
+}
