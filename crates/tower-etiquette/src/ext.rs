@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use etiquette_core::cache_policy::CacheStatus;
 use etiquette_core::{Identity, Now, Purpose, PurposeKind, Refusal};
 use http::{Extensions, Request, Response};
 
@@ -95,6 +96,7 @@ pub struct Facts {
     pub(crate) attempts: u32,
     pub(crate) retry_at: Option<SystemTime>,
     pub(crate) user_fetch: bool,
+    pub(crate) cache_status: Option<CacheStatus>,
 }
 
 impl Facts {
@@ -127,6 +129,12 @@ impl Facts {
     #[must_use]
     pub fn may_retain(&self) -> bool {
         !self.user_fetch
+    }
+
+    /// What the cache did with the request.
+    #[must_use]
+    pub fn cache_status(&self) -> Option<CacheStatus> {
+        self.cache_status
     }
 
     /// Adds to the facts of a response.

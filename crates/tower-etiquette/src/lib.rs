@@ -3,6 +3,7 @@
 
 pub mod accept;
 mod clock;
+pub mod conditional_cache;
 mod ext;
 mod flight;
 mod macros;
@@ -11,6 +12,7 @@ pub mod user_agent;
 
 pub use accept::AcceptLayer;
 pub use clock::TokioClock;
+pub use conditional_cache::ConditionalCacheLayer;
 pub use etiquette_core::identity::{self, Identity};
 pub use etiquette_core::{
     Accept, Api, Clock, Now, Origin, Permit, Purpose, PurposeKind, Refusal, RobotsScope, Session,

@@ -1,0 +1,435 @@
+//! One request to the origin and what its answer does to the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use etiquette_core::cache_policy::{
+    CachePolicy, CacheStatus, Exchange, Extent, Forward, Freshened, Selecting, StoredResponse,
+    Storing, Trouble, ask_conditionally, part, part_length,
+};
+use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
+use etiquette_core::{Now, Refusal};
+use http::header::{
+    CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
+};
+use http::request::Parts;
+use http::{Extensions, Request, Response, StatusCode};
+use http_body::Body;
+use tower_service::Service;
+
+use super::answer::mark;
+use super::body::{Answer, ResponseBody};
+use super::flights::{Failure, Landed, Own, Ticket};
+use super::layer::Shared;
+use super::scope::Scope;
+use super::stream::{Keep, Stream};
+use crate::ready::ready;
+use crate::{BoxError, Facts};
+
+/// A request to the origin.
+pub(super) struct Fetch<St> {
+    pub(super) shared: Arc<Shared<St>>,
+    pub(super) scope: Scope<St>,
+    pub(super) key: ResponseKey,
+    /// The caller's request.
+    pub(super) parts: Parts,
+    /// What is asked about, if anything is stored.
+    pub(super) stored: Option<Variant>,
+    pub(super) forward: Forward,
+    /// What the stored response is good for when this fails.
+    pub(super) trouble: Trouble,
+    /// What is left of its life.
+    pub(super) ttl: i64,
+    /// The stored responses that a new one replaces.
+    pub(super) replaced: Vec<Selecting>,
+}
+
+/// When an answer was asked for and came.
+pub(super) fn exchange(asked: Now, received: Now, extensions: &Extensions) -> Exchange {
+    Exchange {
+        asked,
+        received,
+        queued: extensions
+            .get::<Facts>()
+            .map_or(Duration::ZERO, Facts::waited),
+    }
+}
+
+impl<St: ResponseStore> Fetch<St> {
+    /// Asks the origin, once or, when its 304 is about something else, twice.
+    ///
+    /// # Cancel safety
+    /// Dropping it drops the request; the store is as it was, or has the whole of a change.
+    pub(super) async fn land<S, ReqBody, ResBody>(
+        self,
+        mut inner: S,
+        body: ReqBody,
+        ticket: Ticket,
+    ) -> Landed
+    where
+        S: Service<Request<ReqBody>, Response = Response<ResBody>> + Send + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+        ReqBody: Body + Default + Send + 'static,
+        ResBody: Body + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        let mut parts = self.parts.clone();
+        let asks = self
+            .stored
+            .as_ref()
+            .is_some_and(|stored| ask_conditionally(&mut parts.headers, stored.head.headers()));
+        let asked = self.shared.clock.now();
+        let response = match call(&mut inner, Request::from_parts(parts, body)).await {
+            Ok(response) => response,
+            Err(error) => return self.failed(error),
+        };
+        let exchange = exchange(asked, self.shared.clock.now(), response.extensions());
+        let status = response.status();
+        if self.trouble.covers(status)
+            && let Some(variant) = &self.stored
+        {
+            return Landed::Stored {
+                variant: variant.clone(),
+                status: CacheStatus::StaleOnError {
+                    status: Some(status),
+                    ttl: self.ttl,
+                },
+                facts: facts(&response),
+            };
+        }
+        let Some(variant) = self.stored.clone().filter(|_| asks) else {
+            return self.arrived(response, &exchange, ticket).await;
+        };
+        if status != StatusCode::NOT_MODIFIED {
+            return self.arrived(response, &exchange, ticket).await;
+        }
+        if let Some(head) = self.news(&variant.head, response.headers(), &exchange) {
+            let facts = facts(&response);
+            drop(response);
+            return self.validated(&variant, head, facts).await;
+        }
+        let is_for_the_caller = self.is_for_the_caller(&response);
+        self.forget(&variant).await;
+        if is_for_the_caller {
+            return self.arrived(response, &exchange, ticket).await;
+        }
+        drop(response);
+        self.again(inner, ticket).await
+    }
+
+    /// Takes a 304 as news about the stored response; `None` when it is about another one.
+    fn news(
+        &self,
+        old: &StoredResponse,
+        answer: &HeaderMap,
+        exchange: &Exchange,
+    ) -> Option<StoredResponse> {
+        let policy = &self.shared.policy;
+        let request = &self.parts.headers;
+        let selecting = merged_selecting(policy, request, old, answer);
+        let others = others_asked(request, old.headers());
+        match old.freshen(answer, selecting, exchange, policy.shared, others) {
+            Freshened::Updated(head) => Some(*head),
+            _ => None,
+        }
+    }
+
+    /// The stored response is right, under its new head.
+    async fn validated(&self, variant: &Variant, head: StoredResponse, facts: Facts) -> Landed {
+        let old = variant.head.selecting();
+        let says = head.directives();
+        let kept = if says.no_store && !says.must_understand {
+            self.scope.remove(&self.key, old).await
+        } else {
+            self.scope.update(&self.key, old, head.clone()).await
+        };
+        // The answer is right whether the store took note of it or not.
+        drop(kept);
+        Landed::Stored {
+            variant: Variant {
+                head: Arc::new(head),
+                ..variant.clone()
+            },
+            status: CacheStatus::Validated {
+                forward: self.forward,
+                collapsed: false,
+            },
+            facts,
+        }
+    }
+
+    /// Whether a 304 that is not about the stored response answers the caller's own condition.
+    fn is_for_the_caller<B>(&self, answer: &Response<B>) -> bool {
+        let headers = &self.parts.headers;
+        match answer.headers().get(ETAG) {
+            Some(tag) => names(headers, tag.as_bytes()),
+            None => false,
+        }
+    }
+
+    /// Asks once more, without any condition.
+    async fn again<S, ReqBody, ResBody>(mut self, mut inner: S, ticket: Ticket) -> Landed
+    where
+        S: Service<Request<ReqBody>, Response = Response<ResBody>> + Send + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+        ReqBody: Body + Default + Send + 'static,
+        ResBody: Body + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        self.stored = None;
+        let mut parts = self.parts.clone();
+        for condition in [IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_RANGE, RANGE] {
+            parts.headers.remove(condition);
+        }
+        let asked = self.shared.clock.now();
+        match call(&mut inner, Request::from_parts(parts, ReqBody::default())).await {
+            Ok(response) => {
+                let exchange = exchange(asked, self.shared.clock.now(), response.extensions());
+                self.arrived(response, &exchange, ticket).await
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
+    async fn forget(&self, variant: &Variant) {
+        // What the store could not forget stays stale, and is asked about again.
+        drop(self.scope.remove(&self.key, variant.head.selecting()).await);
+    }
+
+    /// There is no answer.
+    fn failed(&self, error: BoxError) -> Landed {
+        // A refusal of our own layers is no silence of the origin: its caller is to hear the reason.
+        if let Some(variant) = &self.stored
+            && self.trouble.on_silence
+            && Refusal::find(&*error).is_none()
+        {
+            return Landed::Stored {
+                variant: variant.clone(),
+                status: CacheStatus::StaleOnError {
+                    status: None,
+                    ttl: self.ttl,
+                },
+                facts: Facts::default(),
+            };
+        }
+        Landed::Failed {
+            others: Failure::of(&error),
+            own: Own::new(error),
+        }
+    }
+
+    /// An answer that is not about the stored response.
+    async fn arrived<ResBody>(
+        &self,
+        response: Response<ResBody>,
+        exchange: &Exchange,
+        ticket: Ticket,
+    ) -> Landed
+    where
+        ResBody: Body + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        let status = response.status();
+        let storing = if !ticket.is_outdated() {
+            self.shared.policy.storing(
+                &self.parts.method,
+                &self.parts.uri,
+                &self.parts.headers,
+                status,
+                response.headers(),
+            )
+        } else {
+            Storing::Pass
+        };
+        let length = declared(&response);
+        let max = self.shared.max_body;
+        let fits = length.is_none_or(|length| length <= max as u64);
+        let Storing::Store(selecting) = storing else {
+            self.supersede(status).await;
+            return Landed::Private(Own::new(self.passed(response)));
+        };
+        if !fits {
+            self.supersede(status).await;
+            return Landed::Private(Own::new(self.passed(response)));
+        }
+        let extent = match status {
+            StatusCode::PARTIAL_CONTENT => part(response.headers(), None).unwrap_or(Extent::Whole),
+            _ => Extent::Whole,
+        };
+        let head = StoredResponse::new(
+            status,
+            response.version(),
+            response.headers(),
+            selecting,
+            extent,
+            exchange,
+            self.shared.policy.shared,
+        );
+        let forwarded = CacheStatus::Forwarded {
+            forward: self.forward,
+            stored: true,
+            collapsed: false,
+        };
+        if response.body().is_end_stream() {
+            if length.is_some_and(|length| length != 0) {
+                return Landed::Private(Own::new(self.passed(response)));
+            }
+            let kept = self
+                .scope
+                .put(&self.key, head, Bytes::new(), &self.replaced)
+                .await;
+            // Stored or not, the answer is the caller's.
+            drop(kept);
+            return Landed::Private(Own::new(self.finished(
+                response.map(|body| Answer::Passing(Box::pin(ResponseBody::passing(body)))),
+                forwarded,
+            )));
+        }
+        let (parts, body) = response.into_parts();
+        let (ticket, keep) = self.keep(head.clone(), ticket);
+        let stream = Stream::new(
+            Arc::new(head),
+            length,
+            Box::pin(ResponseBody::passing(body)),
+            max,
+            keep,
+        );
+        ticket.streams(&stream);
+        let body = match stream.reader() {
+            Some(reader) => Answer::Shared(reader),
+            None => Answer::Stored(Bytes::new()),
+        };
+        let own = self.finished(Response::from_parts(parts, body), forwarded);
+        Landed::Streaming {
+            stream,
+            own: Own::new(own),
+        }
+    }
+
+    /// How the body of `head` is stored once it is whole. The ticket goes with it.
+    fn keep(&self, head: StoredResponse, ticket: Ticket) -> (Arc<Ticket>, Keep) {
+        let ticket = Arc::new(ticket);
+        let held = Arc::clone(&ticket);
+        let scope = self.scope.clone();
+        let (key, replaced) = (self.key.clone(), self.replaced.clone());
+        let keep: Keep = Box::new(move |body| {
+            Box::pin(async move {
+                if !held.is_outdated() {
+                    // The caller has the body whether it is stored or not.
+                    drop(scope.put(&key, head, body, &replaced).await);
+                }
+                drop(held);
+            })
+        });
+        (ticket, keep)
+    }
+
+    /// The origin has told something new that is not stored: what is stored is not right any more.
+    async fn supersede(&self, status: StatusCode) {
+        let new = status.is_success()
+            || (status.is_redirection() && status != StatusCode::NOT_MODIFIED)
+            || matches!(status.as_u16(), 404 | 410);
+        if let (true, Some(variant)) = (new, &self.stored) {
+            self.forget(variant).await;
+        }
+    }
+
+    fn passed<ResBody>(&self, response: Response<ResBody>) -> Response<Answer>
+    where
+        ResBody: Body + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        let status = CacheStatus::Forwarded {
+            forward: self.forward,
+            stored: false,
+            collapsed: false,
+        };
+        self.finished(
+            response.map(|body| Answer::Passing(Box::pin(ResponseBody::passing(body)))),
+            status,
+        )
+    }
+
+    fn finished(&self, mut response: Response<Answer>, status: CacheStatus) -> Response<Answer> {
+        mark(&mut response, status);
+        Facts::edit(response.extensions_mut(), |facts| {
+            facts.cache_status = Some(status);
+        });
+        response
+    }
+}
+
+/// One request, on the instance that was made ready for it.
+async fn call<S, ReqBody, ResBody>(
+    inner: &mut S,
+    request: Request<ReqBody>,
+) -> Result<Response<ResBody>, BoxError>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
+    S::Error: Into<BoxError>,
+{
+    ready(inner).await.map_err(Into::into)?;
+    inner.call(request).await.map_err(Into::into)
+}
+
+fn facts<B>(response: &Response<B>) -> Facts {
+    Facts::of(response).cloned().unwrap_or_default()
+}
+
+/// The length that the response promises for its body.
+fn declared<B: Body>(response: &Response<B>) -> Option<u64> {
+    let stated = response
+        .headers()
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse().ok());
+    let promised = match response.status() {
+        StatusCode::PARTIAL_CONTENT => part_length(response.headers()),
+        _ => None,
+    };
+    promised
+        .or(stated)
+        .or_else(|| response.body().size_hint().exact())
+}
+
+/// The selecting fields of a response after a 304, which may bring another Vary.
+fn merged_selecting(
+    policy: &CachePolicy,
+    request: &HeaderMap,
+    old: &StoredResponse,
+    answer: &HeaderMap,
+) -> Selecting {
+    let vary = if answer.contains_key(http::header::VARY) {
+        answer
+    } else {
+        old.headers()
+    };
+    policy
+        .selecting(request, vary)
+        .unwrap_or_else(|| old.selecting().clone())
+}
+
+fn tags(request: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    request
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .flat_map(|line| line.as_bytes().split(|&c| c == b','))
+        .map(<[u8]>::trim_ascii)
+}
+
+fn opaque(tag: &[u8]) -> &[u8] {
+    tag.strip_prefix(b"W/").unwrap_or(tag)
+}
+
+fn names(request: &HeaderMap, tag: &[u8]) -> bool {
+    tags(request).any(|other| opaque(other) == opaque(tag))
+}
+
+/// Whether the caller's condition names something else than the stored response.
+fn others_asked(request: &HeaderMap, stored: &HeaderMap) -> bool {
+    let own = stored.get(ETAG).map(|tag| opaque(tag.as_bytes()));
+    own.is_some() && tags(request).any(|tag| Some(opaque(tag)) != own)
+}

@@ -1,0 +1,58 @@
+//! Repeated reads cost the site nothing: fresh copies answer, stale ones are asked for conditionally.
+//!
+//! A site operator sees one request where twenty callers ask at once, and 304s where a client comes back.
+//!
+//! **Defaults.** A private cache (RFC 9111) in memory, 64 MiB in all and 4 MiB for one body; 16 variants for one URL;
+//! no guessed lifetimes, so that what states none is asked for each time, conditionally; a day of grace when the origin
+//! does not answer at all and the response does not forbid it; 64 validations in the background at once.
+//!
+//! Bodies are handed on as they come. As much of a body is held as may be stored; one that breaks off, or is dropped
+//! before its end, is not stored, and one that is larger passes through.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() {
+//! use http::{Request, Response};
+//! use http_body_util::Full;
+//! use tower::{ServiceBuilder, ServiceExt, service_fn};
+//! use tower_etiquette::conditional_cache::ConditionalCacheLayer;
+//! use tower_etiquette::{BoxError, Facts};
+//!
+//! let site = service_fn(|_: Request<Full<bytes::Bytes>>| async {
+//!     let page = Response::builder().header("cache-control", "max-age=60");
+//!     page.body(Full::<bytes::Bytes>::from("hello"))
+//! });
+//! let client = ServiceBuilder::new().layer(ConditionalCacheLayer::new()).service(site);
+//! let page = || Request::get("http://site.example/").body(Full::default()).unwrap();
+//!
+//! use http_body_util::BodyExt;
+//! let first = client.clone().oneshot(page()).await.unwrap();
+//! assert_eq!(first.into_body().collect().await.unwrap().to_bytes(), "hello");
+//! let second = client.oneshot(page()).await.unwrap();
+//! assert_eq!(second.headers()["age"], "0");
+//! assert!(Facts::of(&second).unwrap().cache_status().unwrap().is_from_store());
+//! # }
+//! ```
+//!
+//! **Order.** Above it: User-Agent and Accept, so that Vary is judged on the headers that are sent; robots, so that a
+//! page that became disallowed is not answered from here. Below it: Retry-After and the host budget, which a fresh
+//! answer does not touch.
+//!
+//! **Errors.** [`Refusal::NotStored`](crate::Refusal::NotStored) when the caller said `only-if-cached` and nothing
+//! usable is stored; else the errors of the inner service. A failing store never fails a request.
+
+mod answer;
+mod background;
+mod body;
+mod fetch;
+mod flights;
+mod layer;
+mod memory;
+mod scope;
+mod service;
+mod stream;
+
+pub use body::ResponseBody;
+pub use etiquette_core::cache_policy::{CacheStatus, Forward, Heuristic};
+pub use layer::ConditionalCacheLayer;
+pub use memory::MemoryStore;
+pub use service::{ConditionalCache, ResponseFuture};

@@ -1,0 +1,741 @@
+//! [`ConditionalCache`]: what to do with each request.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use etiquette_core::cache_policy::{
+    CacheStatus, Exchange, Extent, Forward, Freshened, RequestDirectives, Reuse, Selecting,
+    StoredResponse, Trouble, Wanted, is_for_the_origin, outdates, wanted,
+};
+use etiquette_core::refusal::NotStored;
+use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
+use etiquette_core::{Now, Origin, Refusal};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use super::answer::{Shape, answer, mark};
+use super::background::Background;
+use super::body::{Answer, ResponseBody};
+use super::fetch::{Fetch, exchange};
+use super::flights::{Entered, Landed};
+use super::layer::{ConditionalCacheLayer, Shared};
+use super::memory::MemoryStore;
+use super::scope::Scope;
+use super::stream::{Reader, Stream};
+use crate::ext::Context as RequestContext;
+use crate::flight::Flight;
+use crate::ready::ready;
+use crate::{BoxError, Facts};
+
+/// The service of [`ConditionalCacheLayer`].
+pub struct ConditionalCache<S, St = MemoryStore> {
+    pub(super) inner: S,
+    pub(super) shared: Arc<Shared<St>>,
+    pub(super) background: Arc<Background>,
+}
+
+impl<S> ConditionalCache<S> {
+    /// A private cache in memory around `inner`.
+    #[must_use]
+    pub fn new(inner: S) -> Self {
+        tower_layer::Layer::layer(&ConditionalCacheLayer::new(), inner)
+    }
+}
+
+impl<S, St> ConditionalCache<S, St> {
+    /// The inner service.
+    #[must_use]
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// The inner service, to change it.
+    pub fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Gives the inner service back.
+    #[must_use]
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S: Clone, St> Clone for ConditionalCache<S, St> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            shared: Arc::clone(&self.shared),
+            background: Arc::clone(&self.background),
+        }
+    }
+}
+
+impl<S: fmt::Debug, St: fmt::Debug> fmt::Debug for ConditionalCache<S, St> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConditionalCache")
+            .field("inner", &self.inner)
+            .field("policy", &self.shared.policy)
+            .field("store", &self.shared.store)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, St, ReqBody, ResBody> Service<Request<ReqBody>> for ConditionalCache<S, St>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    St: ResponseStore,
+    ReqBody: Body + Default + Send + 'static,
+    ResBody: Body + Send + 'static,
+    ResBody::Error: Into<BoxError>,
+{
+    type Response = Response<ResponseBody<ResBody>>;
+    type Error = BoxError;
+    type Future = ResponseFuture<ResBody>;
+
+    /// Always ready: most requests never reach the inner service. One that does waits for it then.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<ReqBody>) -> ResponseFuture<ResBody> {
+        let Some(key) = key_of_answerable(&request) else {
+            return ResponseFuture::waiting(forward(
+                Arc::clone(&self.shared),
+                self.inner.clone(),
+                request,
+            ));
+        };
+        let (parts, body) = request.into_parts();
+        let site = Site {
+            scope: Scope::of(&parts, &self.shared.store),
+            shared: Arc::clone(&self.shared),
+            key,
+        };
+        // Most answers are in memory: they need neither a task switch nor a box.
+        let now = self.shared.clock.now();
+        let found = {
+            let lookup = pin!(site.variants(&parts, &now));
+            match lookup.poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(found) => Some(found),
+                Poll::Pending => None,
+            }
+        };
+        if let Some(variants) = &found
+            && let Step::Answer {
+                variant,
+                shape,
+                ttl,
+            } = consider(&self.shared, &parts, variants, &now)
+            && (variant.body.is_some() || !shape.needs_body())
+        {
+            let status = CacheStatus::Hit { ttl };
+            let octets = variant.body.clone().unwrap_or_default();
+            let response = answer(variant, &shape, octets, status, &now, Facts::default());
+            return ResponseFuture::ready(response.map(ResponseBody::answer));
+        }
+        let background = Arc::clone(&self.background);
+        let inner = self.inner.clone();
+        ResponseFuture::waiting(async move {
+            let response = serve(site, &background, inner, parts, body, found).await?;
+            Ok(response.map(ResponseBody::answer))
+        })
+    }
+}
+
+/// The key under which a request may be answered from the store; `None` when it only passes.
+fn key_of_answerable<B: Body>(request: &Request<B>) -> Option<ResponseKey> {
+    let reads_robots = request
+        .extensions()
+        .get::<RequestContext>()
+        .is_some_and(|context| context.reads_robots_txt);
+    let method = request.method();
+    let fits = (*method == Method::GET || *method == Method::HEAD)
+        && !reads_robots
+        && request.body().size_hint().exact() == Some(0)
+        && !is_for_the_origin(request.headers());
+    fits.then(|| ResponseKey::of(request.uri())).flatten()
+}
+
+/// What to do with a request, given what is stored for its URL.
+enum Step<'a> {
+    /// This stored response answers it.
+    Answer {
+        variant: &'a Variant,
+        shape: Shape,
+        ttl: i64,
+    },
+    /// This one answers it, and the origin is asked meanwhile.
+    AnswerAndAsk {
+        variant: &'a Variant,
+        shape: Shape,
+        trouble: Trouble,
+        ttl: i64,
+    },
+    /// The origin is asked, with the validators of the stored response if there is one.
+    Ask {
+        stored: Option<&'a Variant>,
+        forward: Forward,
+        trouble: Trouble,
+        ttl: i64,
+    },
+    /// The caller does not want the origin to be asked.
+    Refuse,
+}
+
+fn consider<'a, St>(
+    shared: &Shared<St>,
+    parts: &Parts,
+    variants: &'a [Variant],
+    now: &Now,
+) -> Step<'a> {
+    let wishes = RequestDirectives::of(&parts.headers);
+    let selected = |whole: bool| {
+        variants.iter().find(|variant| {
+            (variant.head.extent() == Extent::Whole) == whole
+                && variant.head.selecting().matches(&parts.headers)
+        })
+    };
+    let shaped = |variant: &'a Variant| {
+        let shape = Shape::of(
+            &variant.head,
+            variant.length,
+            &parts.method,
+            &parts.headers,
+            now,
+        );
+        shape.map(|shape| (variant, shape))
+    };
+    let part = selected(false);
+    let found = selected(true)
+        .and_then(shaped)
+        .or_else(|| part.and_then(shaped));
+    let Some((variant, shape)) = found else {
+        let forward = match (variants.is_empty(), part) {
+            (true, _) => Forward::UriMiss,
+            (false, Some(_)) => Forward::Partial,
+            (false, None) => Forward::VaryMiss,
+        };
+        return if wishes.only_if_cached {
+            Step::Refuse
+        } else {
+            Step::Ask {
+                stored: None,
+                forward,
+                trouble: Trouble::default(),
+                ttl: 0,
+            }
+        };
+    };
+    match shared.policy.reuse(&wishes, &variant.head, now) {
+        Reuse::Fresh { ttl } => Step::Answer {
+            variant,
+            shape,
+            ttl,
+        },
+        Reuse::StaleWhileRevalidate { trouble, ttl } if !wishes.only_if_cached => {
+            Step::AnswerAndAsk {
+                variant,
+                shape,
+                trouble,
+                ttl,
+            }
+        }
+        _ if wishes.only_if_cached => Step::Refuse,
+        Reuse::Validate {
+            forward,
+            trouble,
+            ttl,
+        } => Step::Ask {
+            stored: Some(variant),
+            forward,
+            trouble,
+            ttl,
+        },
+        _ => Step::Ask {
+            stored: Some(variant),
+            forward: Forward::Stale,
+            trouble: Trouble::default(),
+            ttl: 0,
+        },
+    }
+}
+
+/// A request that may be answered from the store.
+async fn serve<S, St, ReqBody, ResBody>(
+    site: Site<St>,
+    background: &Background,
+    inner: S,
+    parts: Parts,
+    body: ReqBody,
+    mut found: Option<Vec<Variant>>,
+) -> Result<Response<Answer>, BoxError>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    St: ResponseStore,
+    ReqBody: Body + Default + Send + 'static,
+    ResBody: Body + Send + 'static,
+    ResBody::Error: Into<BoxError>,
+{
+    let mut alone = false;
+    let mut body = Some(body);
+    let mut unusable: Vec<Selecting> = Vec::new();
+    loop {
+        let mut variants = match found.take() {
+            Some(variants) => variants,
+            None => site.variants(&parts, &site.shared.clock.now()).await,
+        };
+        variants.retain(|variant| !unusable.contains(variant.head.selecting()));
+        let now = site.shared.clock.now();
+        let (stored, forward, trouble, ttl) = match consider(&site.shared, &parts, &variants, &now)
+        {
+            Step::Refuse => return Err(site.not_stored(&parts)),
+            Step::Answer {
+                variant,
+                shape,
+                ttl,
+            } => {
+                let Some(octets) = site.octets(variant, &shape).await else {
+                    unusable.push(variant.head.selecting().clone());
+                    continue;
+                };
+                let status = CacheStatus::Hit { ttl };
+                return Ok(answer(
+                    variant,
+                    &shape,
+                    octets,
+                    status,
+                    &now,
+                    Facts::default(),
+                ));
+            }
+            Step::AnswerAndAsk {
+                variant,
+                shape,
+                ttl,
+                ..
+            } if background.has_room() && !site.scope.is_personal() => {
+                let Some(octets) = site.octets(variant, &shape).await else {
+                    unusable.push(variant.head.selecting().clone());
+                    continue;
+                };
+                let status = CacheStatus::Hit { ttl };
+                let response = answer(variant, &shape, octets, status, &now, Facts::default());
+                let variant = variant.clone();
+                site.ask_meanwhile::<S, ReqBody, ResBody>(background, inner, parts, variant);
+                return Ok(response);
+            }
+            Step::AnswerAndAsk {
+                variant,
+                trouble,
+                ttl,
+                ..
+            } => (Some(variant.clone()), Forward::Stale, trouble, ttl),
+            Step::Ask {
+                stored,
+                forward,
+                trouble,
+                ttl,
+            } => (stored.cloned(), forward, trouble, ttl),
+        };
+        if parts.method == Method::HEAD {
+            let request = Request::from_parts(parts, body.take().unwrap_or_default());
+            return site.head(inner, request, forward, &variants).await;
+        }
+        let shares = !site.scope.is_personal()
+            && forward != Forward::Request
+            && wanted(&parts.headers) == Wanted::Whole;
+        let replaced = variants
+            .iter()
+            .filter(|variant| variant.head.selecting().matches(&parts.headers))
+            .map(|variant| variant.head.selecting().clone())
+            .collect();
+        let mut fetch = Some(Fetch {
+            shared: Arc::clone(&site.shared),
+            scope: site.scope.clone(),
+            key: site.key.clone(),
+            parts: parts.clone(),
+            stored,
+            forward,
+            trouble,
+            ttl,
+            replaced,
+        });
+        let mut own_body = body.take();
+        let entered = {
+            let mut lead = |ticket| {
+                let fetch = fetch.take().expect("a flight is made once");
+                let body = own_body.take().unwrap_or_default();
+                Flight::new(fetch.land(inner.clone(), body, ticket))
+            };
+            let flights = &site.shared.flights;
+            if shares {
+                flights.enter(&site.key, alone, lead)
+            } else {
+                Entered::Lead(lead(flights.ticket(&site.key)))
+            }
+        };
+        body = own_body;
+        let landed = match entered {
+            Entered::Lead(flight) => {
+                let landed = flight.await?;
+                return site.own(landed, &parts).await;
+            }
+            Entered::JoinBody(stream) => site.join(&stream, &parts).await,
+            Entered::Join(flight) => match flight.await? {
+                Landed::Streaming { stream, .. } => site.join(&stream, &parts).await,
+                Landed::Stored {
+                    variant, status, ..
+                } => site.share(variant, status, trouble, &parts).await,
+                Landed::Private(_) => None,
+                Landed::Failed { others, .. } => return Err(others.into_error()),
+            },
+        };
+        if let Some(response) = landed {
+            return Ok(response);
+        }
+        // The store may have what others brought; if not, this caller asks for itself.
+        alone = true;
+    }
+}
+
+/// A URL and the stores that a request for it reads and writes.
+struct Site<St> {
+    shared: Arc<Shared<St>>,
+    scope: Scope<St>,
+    key: ResponseKey,
+}
+
+impl<St: ResponseStore> Site<St> {
+    async fn variants(&self, parts: &Parts, now: &Now) -> Vec<Variant> {
+        let wishes = RequestDirectives::of(&parts.headers);
+        let policy = &self.shared.policy;
+        self.scope.variants(&self.key, policy, &wishes, now).await
+    }
+
+    /// The answer of one whose own request has landed.
+    async fn own(&self, landed: Landed, parts: &Parts) -> Result<Response<Answer>, BoxError> {
+        match landed {
+            Landed::Stored {
+                variant,
+                status,
+                facts,
+            } => {
+                let now = self.shared.clock.now();
+                let shape = Shape::of(
+                    &variant.head,
+                    variant.length,
+                    &parts.method,
+                    &parts.headers,
+                    &now,
+                )
+                .unwrap_or(Shape::Whole);
+                let octets = self.octets(&variant, &shape).await.unwrap_or_default();
+                Ok(answer(&variant, &shape, octets, status, &now, facts))
+            }
+            Landed::Streaming { own, .. } | Landed::Private(own) => own
+                .take()
+                .ok_or_else(|| BoxError::from("the answer was taken")),
+            Landed::Failed { own, others } => {
+                Err(own.take().unwrap_or_else(|| others.into_error()))
+            }
+        }
+    }
+
+    /// What the store has since another caller asked, if it may answer this request too.
+    async fn share(
+        &self,
+        variant: Variant,
+        status: CacheStatus,
+        trouble: Trouble,
+        parts: &Parts,
+    ) -> Option<Response<Answer>> {
+        let now = self.shared.clock.now();
+        let wishes = RequestDirectives::of(&parts.headers);
+        let (fits, status) = match status {
+            CacheStatus::StaleOnError { status: None, .. } => (trouble.on_silence, status),
+            CacheStatus::StaleOnError {
+                status: Some(code), ..
+            } => (trouble.covers(code), status),
+            CacheStatus::Validated { forward, .. } => {
+                let policy = &self.shared.policy;
+                let status = CacheStatus::Validated {
+                    forward,
+                    collapsed: true,
+                };
+                (policy.shareable(&wishes, &variant.head, &now), status)
+            }
+            _ => (false, status),
+        };
+        if !fits || !variant.head.selecting().matches(&parts.headers) {
+            return None;
+        }
+        let (method, headers) = (&parts.method, &parts.headers);
+        let shape = Shape::of(&variant.head, variant.length, method, headers, &now)?;
+        let octets = self.octets(&variant, &shape).await?;
+        let facts = Facts::default();
+        Some(answer(&variant, &shape, octets, status, &now, facts))
+    }
+
+    /// Joins a body that another caller has asked for, if it may answer this request too.
+    async fn join(&self, stream: &Arc<Stream>, parts: &Parts) -> Option<Response<Answer>> {
+        let head = stream.head();
+        let now = self.shared.clock.now();
+        let wishes = RequestDirectives::of(&parts.headers);
+        let fits = head.extent() == Extent::Whole
+            && head.selecting().matches(&parts.headers)
+            && self.shared.policy.shareable(&wishes, head, &now);
+        if !fits {
+            return None;
+        }
+        let reader: Reader = stream.join().await?;
+        let now = self.shared.clock.now();
+        let status = CacheStatus::Forwarded {
+            forward: Forward::UriMiss,
+            stored: true,
+            collapsed: true,
+        };
+        let variant = Variant {
+            head: Arc::clone(head),
+            body: None,
+            length: 0,
+        };
+        let shape = match Shape::of(head, 0, &parts.method, &parts.headers, &now) {
+            Some(Shape::NotModified) => Shape::NotModified,
+            _ => Shape::Whole,
+        };
+        let mut response = answer(
+            &variant,
+            &shape,
+            Bytes::new(),
+            status,
+            &now,
+            Facts::default(),
+        );
+        if let Shape::Whole = shape {
+            *response.body_mut() = Answer::Shared(reader);
+        }
+        Some(response)
+    }
+
+    /// The stored body, as far as the shape needs it; `None` when the store does not have it any more.
+    async fn octets(&self, variant: &Variant, shape: &Shape) -> Option<Bytes> {
+        if shape.needs_body() {
+            self.scope.body(&self.key, variant).await
+        } else {
+            Some(Bytes::new())
+        }
+    }
+
+    /// Asks the origin without letting the caller wait for it.
+    fn ask_meanwhile<S, ReqBody, ResBody>(
+        self,
+        background: &Background,
+        inner: S,
+        mut parts: Parts,
+        variant: Variant,
+    ) where
+        S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+        ReqBody: Body + Default + Send + 'static,
+        ResBody: Body + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        if self.shared.flights.is_under_way(&self.key) {
+            return;
+        }
+        let replaced = vec![variant.head.selecting().clone()];
+        parts.method = Method::GET;
+        let mut fetch = Some(Fetch {
+            shared: Arc::clone(&self.shared),
+            scope: self.scope.clone(),
+            key: self.key.clone(),
+            parts,
+            stored: Some(variant),
+            forward: Forward::Stale,
+            trouble: Trouble::default(),
+            ttl: 0,
+            replaced,
+        });
+        let entered = self.shared.flights.enter(&self.key, false, |ticket| {
+            let fetch = fetch.take().expect("a flight is made once");
+            Flight::new(fetch.land(inner, ReqBody::default(), ticket))
+        });
+        if let Entered::Lead(flight) = entered {
+            background.start(async move {
+                if let Ok(Landed::Streaming { own, stream }) = flight.await {
+                    drop(own.take());
+                    if let Some(mut reader) = stream.reader() {
+                        drop(stream);
+                        while let Some(Ok(_)) =
+                            std::future::poll_fn(|cx| reader.poll_frame(cx)).await
+                        {
+                        }
+                    }
+                }
+            });
+        }
+    }
+
+    /// Forwards a HEAD and takes its answer as news about the stored response to GET (RFC 9111, 4.3.5).
+    async fn head<S, ReqBody, ResBody>(
+        &self,
+        mut inner: S,
+        request: Request<ReqBody>,
+        forward: Forward,
+        variants: &[Variant],
+    ) -> Result<Response<Answer>, BoxError>
+    where
+        S: Service<Request<ReqBody>, Response = Response<ResBody>>,
+        S::Error: Into<BoxError>,
+        ResBody: Body + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        let asked_with: HeaderMap = request.headers().clone();
+        ready(&mut inner).await.map_err(Into::into)?;
+        let asked = self.shared.clock.now();
+        let mut response = inner.call(request).await.map_err(Into::into)?;
+        let exchange = exchange(asked, self.shared.clock.now(), response.extensions());
+        let matching = variants
+            .iter()
+            .find(|variant| variant.head.selecting().matches(&asked_with));
+        if let Some(variant) = matching {
+            let news = self.news_of_head(&asked_with, &response, &variant.head, &exchange);
+            let old = variant.head.selecting();
+            let kept = match news {
+                Some(Freshened::Updated(head)) => self.scope.update(&self.key, old, *head).await,
+                Some(_) => self.scope.remove(&self.key, old).await,
+                None => Ok(()),
+            };
+            // A store that failed has its old entry still; it is stale, and will be asked for conditionally.
+            drop(kept);
+        }
+        let status = CacheStatus::Forwarded {
+            forward,
+            stored: false,
+            collapsed: false,
+        };
+        mark(&mut response, status);
+        Facts::edit(response.extensions_mut(), |facts| {
+            facts.cache_status = Some(status);
+        });
+        Ok(response.map(|body| Answer::Passing(Box::pin(ResponseBody::passing(body)))))
+    }
+
+    /// What the answer to a HEAD says about the stored response to a GET, if anything.
+    fn news_of_head<B>(
+        &self,
+        request: &HeaderMap,
+        answer: &Response<B>,
+        old: &StoredResponse,
+        exchange: &Exchange,
+    ) -> Option<Freshened> {
+        let policy = &self.shared.policy;
+        let status = answer.status();
+        if status == old.status() {
+            let selecting = policy.selecting(request, answer.headers());
+            return Some(selecting.map_or(Freshened::Outdated, |selecting| {
+                old.freshen_by_head(answer.headers(), selecting, exchange, policy.shared)
+            }));
+        }
+        let new = status.is_success() || matches!(status.as_u16(), 404 | 410);
+        new.then_some(Freshened::Outdated)
+    }
+
+    fn not_stored(&self, parts: &Parts) -> BoxError {
+        match Origin::of(&parts.uri) {
+            Ok(origin) => Box::new(Refusal::from(NotStored::new(origin))),
+            Err(_) => BoxError::from("nothing is stored for a request that has no origin"),
+        }
+    }
+}
+
+/// Passes a request on, and forgets what its answer outdates.
+async fn forward<S, St, ReqBody, ResBody>(
+    shared: Arc<Shared<St>>,
+    mut inner: S,
+    request: Request<ReqBody>,
+) -> Result<Response<ResponseBody<ResBody>>, BoxError>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
+    S::Error: Into<BoxError>,
+    St: ResponseStore,
+{
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    ready(&mut inner).await.map_err(Into::into)?;
+    let response = inner.call(request).await.map_err(Into::into)?;
+    for uri in outdates(&method, &uri, response.status(), response.headers()) {
+        if let Some(key) = ResponseKey::of(&uri) {
+            shared.flights.outdate(&key);
+            // A store that cannot forget is the store's to report; the answer is the caller's all the same.
+            drop(shared.store.remove(&key, None).await);
+        }
+    }
+    Ok(response.map(ResponseBody::passing))
+}
+
+/// The future of [`ConditionalCache`].
+///
+/// # Cancel safety
+/// Dropping it ends its request to the inner service, unless another caller waits for the same answer: it then goes on
+/// with that one. Nothing is stored that has not come to its end.
+pub struct ResponseFuture<B> {
+    state: State<B>,
+}
+
+type Waiting<B> = Pin<Box<dyn Future<Output = Result<Response<ResponseBody<B>>, BoxError>> + Send>>;
+
+enum State<B> {
+    Ready(Option<Box<Response<ResponseBody<B>>>>),
+    Waiting(Waiting<B>),
+}
+
+impl<B> ResponseFuture<B> {
+    fn ready(response: Response<ResponseBody<B>>) -> Self {
+        Self {
+            state: State::Ready(Some(Box::new(response))),
+        }
+    }
+
+    fn waiting(
+        work: impl Future<Output = Result<Response<ResponseBody<B>>, BoxError>> + Send + 'static,
+    ) -> Self {
+        Self {
+            state: State::Waiting(Box::pin(work)),
+        }
+    }
+}
+
+// The body inside is handed on by value, never pinned here.
+impl<B> Unpin for ResponseFuture<B> {}
+
+impl<B> Future for ResponseFuture<B> {
+    type Output = Result<Response<ResponseBody<B>>, BoxError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.state {
+            State::Ready(response) => {
+                let response = response.take().expect("polled after its end");
+                Poll::Ready(Ok(*response))
+            }
+            State::Waiting(work) => work.as_mut().poll(cx),
+        }
+    }
+}
+
+impl<B> fmt::Debug for ResponseFuture<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
