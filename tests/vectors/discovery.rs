@@ -2,10 +2,12 @@
 
 use std::io::Write;
 
+use etiquette_discovery::plan::{Answer, Plan, Want};
 use etiquette_discovery::sitemap::{
     Item, Limits, SitemapError, SitemapKind, SitemapReader, Summary,
 };
 use etiquette_tests::vectors::{Report, rows};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use serde_json::{Value, json};
 
 #[test]
@@ -13,9 +15,10 @@ fn discovery() {
     let mut report = Report::new("discovery");
     for (file, play) in [
         (
-            "discovery/sitemap_documents.json",
-            sitemap_document as fn(&Value) -> Result<(), String>,
+            "discovery/discover.json",
+            discover as fn(&Value) -> Result<(), String>,
         ),
+        ("discovery/sitemap_documents.json", sitemap_document),
         ("discovery/sitemap_gzip.json", sitemap_gzip),
     ] {
         for row in rows(file, "cases") {
@@ -116,4 +119,80 @@ fn sitemap_gzip(row: &Value) -> Result<(), String> {
         _ => "nothing read",
     };
     same(&row["expect"], &json!(got))
+}
+
+/// A site of the responses that the row lists; every other URL answers 404.
+fn discover(row: &Value) -> Result<(), String> {
+    let site = &row["site"];
+    let start: Uri = text(site, "start").parse().map_err(|e| format!("{e}"))?;
+    let token = "ExampleBot".parse().map_err(|e| format!("{e}"))?;
+    let probes = row["max_probes"].as_u64().unwrap_or(0);
+    let mut plan = Plan::new(&start)
+        .map_err(|e| e.to_string())?
+        .token(token)
+        .max_probes(u8::try_from(probes).unwrap_or(u8::MAX));
+    for want in row["want"].as_array().into_iter().flatten() {
+        plan = plan.want(match want.as_str() {
+            Some("api") => Want::Api,
+            Some("llms") => Want::Llms,
+            Some("sitemap") => Want::Sitemap,
+            other => return Err(format!("unknown want {other:?}")),
+        });
+    }
+    while let Some(request) = plan.next_request() {
+        let response = &site["responses"][request.uri.to_string()];
+        let uri = match response["final_url"].as_str() {
+            Some(uri) => uri.parse().map_err(|e| format!("{e}"))?,
+            None => request.uri.clone(),
+        };
+        let status = response["status"].as_u64().unwrap_or(404);
+        plan.answer(Answer {
+            uri: &uri,
+            status: u16::try_from(status)
+                .ok()
+                .and_then(|status| StatusCode::from_u16(status).ok())
+                .ok_or("no status")?,
+            headers: &headers(&response["headers"])?,
+            body: text(response, "body").as_bytes(),
+        });
+    }
+    let findings = plan.finish();
+    let sources: Vec<Value> = findings
+        .sources
+        .iter()
+        .map(|source| {
+            let mut one = json!({
+                "kind": source.kind.name(),
+                "url": source.uri.to_string(),
+                "via": source.via.name(),
+            });
+            if source.cross_origin {
+                one["cross_origin"] = json!(true);
+            }
+            one
+        })
+        .collect();
+    let requests: Vec<String> = findings.requests.iter().map(ToString::to_string).collect();
+    same(
+        &row["expect"],
+        &json!({ "sources": sources, "requests": requests }),
+    )
+}
+
+/// A field's value is one line, or a list of lines.
+fn headers(fields: &Value) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        let name: HeaderName = name.parse().map_err(|e| format!("{e}"))?;
+        let lines = match value {
+            Value::Array(lines) => lines.as_slice(),
+            line => std::slice::from_ref(line),
+        };
+        for line in lines {
+            let line = line.as_str().unwrap_or_default();
+            let value = HeaderValue::from_bytes(line.as_bytes()).map_err(|e| format!("{e}"))?;
+            headers.append(name.clone(), value);
+        }
+    }
+    Ok(headers)
 }

@@ -6,11 +6,23 @@
 //!
 //! | You have | Module |
 //! |---|---|
+//! | a site and want to know what it offers | [`Discovery`], or [`plan`] without a service |
+//! | a response or a robots.txt and want the sources it names | [`from_link_header`], [`from_html`], [`from_robots`] |
 //! | a page and want its links | [`html`] |
 //! | a reference and want a URI | [`reference`] |
 //! | a sitemap and want its entries | [`sitemap`] |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod html;
+pub mod link_header;
+pub mod plan;
 pub mod reference;
 pub mod sitemap;
+
+mod service;
+mod source;
+
+pub use service::{Discovery, DiscoveryError, FetchSitemapError, fetch_sitemap};
+pub use source::{
+    Source, SourceGroup, SourceKind, Via, from_html, from_link_header, from_robots, ranked,
+};

@@ -278,15 +278,16 @@ pub struct Summary {
 ///
 /// let uri = "https://www.example.com/sitemap.xml".parse().unwrap();
 /// let mut pages = Vec::new();
+/// let mut on = |item: Item<'_>| {
+///     if let Item::Page(entry) = item {
+///         pages.push(entry.uri());
+///     }
+/// };
 /// let mut reader = SitemapReader::new(&uri);
 /// for piece in ["<urlset><url><loc>https://www.exam", "ple.com/a</loc></url></urlset>"] {
-///     reader.feed(piece.as_bytes(), |item| {
-///         if let Item::Page(entry) = item {
-///             pages.push(entry.uri());
-///         }
-///     })?;
+///     reader.feed(piece.as_bytes(), &mut on)?;
 /// }
-/// let summary = reader.finish(|_| {})?;
+/// let summary = reader.finish(&mut on)?;
 /// assert_eq!(pages, ["https://www.example.com/a"]);
 /// assert!(!summary.truncated);
 /// # Ok::<(), etiquette_discovery::sitemap::SitemapError>(())
@@ -374,7 +375,8 @@ impl SitemapReader {
         !matches!(self.form, Form::Over(_))
     }
 
-    /// Reads the next octets of the body (after the `Content-Encoding` was removed, which is the client's business).
+    /// Reads the next octets of the body. Entries may be called back later than the octets that complete them, the last
+    /// ones by [`finish`](Self::finish). The octets are those after the `Content-Encoding` was removed, which is the client's business.
     ///
     /// # Errors
     /// [`SitemapError`] as soon as it is clear that reading on is of no use; what was called back until then holds.
