@@ -1,9 +1,8 @@
-//! One form for two spellings of the same octets, so that rules and URLs compare octet by octet (RFC 9309, 2.2.2).
+//! One form for all spellings of a path, so that rules and URLs compare octet by octet (RFC 9309, 2.2.2).
 //!
-//! RFC 9309 compares in percent-encoded form. Here the octets are kept *decoded* wherever that says the same, because
-//! it is shorter: `%E3%83%84` and its three raw octets, `%61` and `a`, `%3C` and `<` become one octet each. An encoded
-//! reserved character stays apart from the raw one (`%2F` is no path separator) with its hex digits in upper case, as
-//! do `%25` and a `%` that starts no escape. What counts is the length in encoded form: [`specificity`].
+//! It is the percent-encoded form: unreserved characters raw, all that a URI must not contain raw encoded, hex digits in
+//! upper case. Reserved characters stay as they are written, because `%2F` is no path separator; so does a `%` that
+//! starts no escape. How specific a rule is follows from its length in this form.
 //!
 //! In a URL, `*` and `$` have no meaning, so they are spelled `%2A` and `%24`. A raw `*` therefore never comes from a
 //! URL, and the end of a URL can be marked with a raw `$`: a rule that ends in `$` is then a plain comparison.
@@ -33,32 +32,25 @@ const fn keeps_its_escape(octet: u8) -> bool {
     )
 }
 
-/// Octets that are longer in encoded form: all that a URI must not contain raw.
-const fn is_encoded(octet: u8) -> bool {
-    !(octet.is_ascii_alphanumeric()
-        || matches!(octet, b'-' | b'.' | b'_' | b'~')
-        || keeps_its_escape(octet))
+const fn is_unreserved(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Octets in percent-encoded form for each octet of the form kept here.
-static ENCODED_LENGTH: [u8; 256] = {
-    let mut table = [1; 256];
+/// Octets that stand for themselves in a rule and in a URL, wherever they are.
+static PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
     let mut octet = 0;
     while octet < 256 {
-        if is_encoded(octet as u8) {
-            table[octet] = 3;
-        }
+        let value = octet as u8;
+        table[octet] = is_unreserved(value)
+            || keeps_its_escape(value) && !matches!(value, b'%' | b'*' | b'$' | b'#');
         octet += 1;
     }
     table
 };
 
-/// How specific a rule in canonical form is: its octets in percent-encoded form (RFC 9309, 2.2.2).
-pub(crate) fn specificity(canonical: &[u8]) -> u32 {
-    canonical
-        .iter()
-        .map(|&octet| u32::from(ENCODED_LENGTH[usize::from(octet)]))
-        .sum()
+fn is_plain(octet: u8) -> bool {
+    PLAIN[usize::from(octet)]
 }
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -82,12 +74,12 @@ fn escape(rest: &[u8], out: &mut impl Extend<u8>) -> usize {
         _ => None,
     };
     match decoded {
-        Some(octet) if keeps_its_escape(octet) => {
-            push_escape(out, octet);
+        Some(octet) if is_unreserved(octet) => {
+            out.extend([octet]);
             3
         }
         Some(octet) => {
-            out.extend([octet]);
+            push_escape(out, octet);
             3
         }
         None => {
@@ -99,12 +91,8 @@ fn escape(rest: &[u8], out: &mut impl Extend<u8>) -> usize {
 
 /// Whether the rule `text` is already in canonical form, as nearly all are.
 pub(crate) fn is_canonical_rule(text: &[u8]) -> bool {
-    match text.split_last() {
-        None => true,
-        Some((last, head)) => {
-            *last != b'%' && !head.iter().any(|&octet| octet == b'%' || octet == b'$')
-        }
-    }
+    let text = text.strip_suffix(b"$").unwrap_or(text);
+    text.iter().all(|&octet| is_plain(octet) || octet == b'*')
 }
 
 /// Appends the canonical form of the rule `text`: `*` stays a wildcard, and a `$` at the very end stays the end mark.
@@ -116,8 +104,10 @@ pub(crate) fn rule(text: &[u8], out: &mut Vec<u8>) {
                 at += escape(&text[at..], out);
                 continue;
             }
-            b'$' if at + 1 < text.len() => push_escape(out, b'$'),
-            _ => out.push(octet),
+            b'*' => out.push(octet),
+            b'$' if at + 1 == text.len() => out.push(octet),
+            _ if is_plain(octet) => out.push(octet),
+            _ => push_escape(out, octet),
         }
         at += 1;
     }
@@ -155,8 +145,8 @@ impl Target {
                     at += escape(&path_and_query[at..], &mut target);
                     continue;
                 }
-                b'*' | b'$' => push_escape(&mut target, octet),
-                _ => target.push(octet),
+                _ if is_plain(octet) => target.push(octet),
+                _ => push_escape(&mut target, octet),
             }
             at += 1;
         }
@@ -260,9 +250,9 @@ mod tests {
 
     #[test]
     fn specificity_counts_the_encoded_form() {
-        assert_eq!(specificity(&of_rule("/ツ")), 10);
-        assert_eq!(specificity(&of_rule("/%E3%83%84")), 10);
-        assert_eq!(specificity(&of_rule("/%61*$")), 4);
+        assert_eq!(of_rule("/ツ").len(), 10);
+        assert_eq!(of_rule("/%e3%83%84"), of_rule("/ツ"));
+        assert_eq!(of_rule("/%61*$").len(), 4);
     }
 
     #[test]
@@ -295,7 +285,7 @@ mod tests {
             assert!(is_canonical_rule(text.as_bytes()), "{text}");
             assert_eq!(of_rule(text), text.as_bytes());
         }
-        for text in ["/%41", "/a$b", "/a%", "/$$"] {
+        for text in ["/%41", "/a$b", "/a%", "/$$", "/é", "/a b"] {
             assert!(!is_canonical_rule(text.as_bytes()), "{text}");
         }
     }

@@ -14,7 +14,7 @@ use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::canon::{self, Target};
+use crate::canon::Target;
 use crate::draft::SectionId;
 use crate::pattern;
 use crate::record::Record;
@@ -322,7 +322,7 @@ impl Kept {
             let rule = self.plain[at as usize];
             if prefix(at).len() <= common {
                 let hit = Hit {
-                    specificity: canon::specificity(self.plain_text(at)),
+                    specificity: self.plain_text(at).len() as u32,
                     facts: rule.facts,
                     at: RuleAt::Plain(at),
                 };

@@ -88,13 +88,13 @@ pub(super) fn canonical(text: &[u8], scratch: &mut Vec<u8>) -> Canonical {
     if !stars && canon::is_canonical_rule(text) {
         return Canonical {
             scratch: 0..0,
-            specificity: canon::specificity(text),
+            specificity: text.len() as u32,
             collapsed: false,
         };
     }
     let start = scratch.len();
     canon::rule(text, scratch);
-    let specificity = canon::specificity(&scratch[start..]);
+    let specificity = (scratch.len() - start) as u32;
     if stars {
         collapse_stars(scratch, start);
     }
