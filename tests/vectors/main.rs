@@ -5,6 +5,7 @@
 
 mod accept;
 mod discovery;
+mod preferences;
 mod retry_after;
 mod robots;
 mod user_agent;

@@ -3,6 +3,9 @@
 //! Everything here is pure: it takes octets, headers and the present, and returns a value that names the next step.
 //! Nothing reads a clock, sleeps, locks or logs. The layers of `tower-etiquette` ask these decisions and carry them out.
 
+mod base64;
+mod sfv;
+
 pub mod accept;
 pub mod address;
 pub mod cache_policy;
@@ -10,6 +13,7 @@ pub mod clock;
 pub mod date;
 pub mod identity;
 pub mod origin;
+pub mod preferences;
 pub mod purpose;
 pub mod refusal;
 pub mod retry_after;
