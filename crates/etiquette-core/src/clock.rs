@@ -16,13 +16,13 @@ pub struct Now {
 }
 
 /// The longest span that is added to a clock: 100 years. Sums beyond it saturate instead of overflowing.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Now {
     /// The moment `span` later on the monotonic clock; spans over 100 years count as 100 years.
     #[must_use]
     pub fn after(&self, span: Duration) -> Instant {
-        self.monotonic + span.min(LONGEST)
+        later(self.monotonic, span)
     }
 
     /// The wall time at the monotonic `instant`, as far as the wall clock can be trusted now.
@@ -33,6 +33,11 @@ impl Now {
             None => self.wall - self.monotonic.duration_since(instant).min(LONGEST),
         }
     }
+}
+
+/// The instant `span` after `at`; spans over 100 years count as 100 years.
+pub(crate) fn later(at: Instant, span: Duration) -> Instant {
+    at + span.min(LONGEST)
 }
 
 /// Where the layers read the present.

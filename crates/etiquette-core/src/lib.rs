@@ -11,6 +11,7 @@ pub mod address;
 pub mod cache_policy;
 pub mod clock;
 pub mod date;
+pub mod host;
 pub mod identity;
 pub mod origin;
 pub mod preferences;

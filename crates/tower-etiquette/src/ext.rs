@@ -5,10 +5,12 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::cache_policy::CacheStatus;
+use etiquette_core::host::Pace;
 use etiquette_core::{Identity, Now, Purpose, PurposeKind, Refusal};
 use http::{Extensions, Request, Response};
 
@@ -23,6 +25,10 @@ pub(crate) struct Context {
     pub(crate) reads_robots_txt: bool,
     /// The journey over redirects that this request is a step of.
     pub(crate) visit: Option<Visit>,
+    /// The hosts whose budget holds a place for this request already.
+    pub(crate) held_by: HostsSet,
+    /// A retry layer further out wants to know whether a budget on the same hosts is below it.
+    pub(crate) handshake: Option<Arc<Handshake>>,
 }
 
 impl Context {
@@ -30,6 +36,39 @@ impl Context {
     pub(crate) fn of(extensions: &mut Extensions) -> &mut Self {
         extensions.get_or_insert_default()
     }
+
+    /// Where the client can be reached, as its identity publishes it.
+    pub(crate) fn contact(&self) -> Option<Arc<str>> {
+        Some(Arc::clone(self.identity.as_ref()?.help()))
+    }
+}
+
+/// A few `Hosts`, by their numbers. More than four are not told apart; nobody stacks that many budgets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostsSet([u32; 4]);
+
+impl HostsSet {
+    pub(crate) fn contains(&self, id: u32) -> bool {
+        self.0.contains(&id)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0[0] == 0
+    }
+
+    pub(crate) fn insert(&mut self, id: u32) {
+        if !self.contains(id) {
+            let free = self.0.iter().position(|slot| *slot == 0);
+            self.0[free.unwrap_or(self.0.len() - 1)] = id;
+        }
+    }
+}
+
+/// How a retry layer learns that a budget further in holds the same hosts: then only the budget queues.
+#[derive(Debug)]
+pub(crate) struct Handshake {
+    pub(crate) hosts: u32,
+    pub(crate) budget_below: AtomicBool,
 }
 
 /// The purpose that holds for a request; absent is a crawl, and so is an API request without its key.
@@ -77,6 +116,33 @@ pub(crate) struct Visit(Arc<Mutex<Journey>>);
 pub(crate) struct Journey {
     /// A redirect came with Retry-After: its target is not asked before this, wherever it leads (RFC 9110, 10.2.3).
     pub(crate) not_before: Option<Instant>,
+    /// A person makes it: it takes one gap of each host, as long as nobody else starts there in between.
+    pub(crate) one_gap: bool,
+    /// For each host that it touched the number of its last start there.
+    starts: Vec<(u64, u64)>,
+}
+
+/// More hosts than a journey touches: robots.txt, page and hops, each perhaps on a host of its own.
+const JOURNEY_HOSTS: usize = 16;
+
+impl Journey {
+    /// The number of the journey's last start at a host, where that gives it the right to start again.
+    pub(crate) fn last_start(&self, host: u64) -> Option<u64> {
+        if !self.one_gap {
+            return None;
+        }
+        let found = self.starts.iter().find(|(key, _)| *key == host);
+        found.map(|(_, number)| *number)
+    }
+
+    /// The journey has started a request at a host.
+    pub(crate) fn started(&mut self, host: u64, number: u64) {
+        self.starts.retain(|(key, _)| *key != host);
+        if self.starts.len() == JOURNEY_HOSTS {
+            self.starts.remove(0);
+        }
+        self.starts.push((host, number));
+    }
 }
 
 impl Visit {
@@ -97,6 +163,9 @@ pub struct Facts {
     pub(crate) retry_at: Option<SystemTime>,
     pub(crate) user_fetch: bool,
     pub(crate) cache_status: Option<CacheStatus>,
+    pub(crate) pace: Option<Pace>,
+    /// The hosts that have recorded the response: a layer further out with the same hosts does not again.
+    pub(crate) recorded_by: HostsSet,
 }
 
 impl Facts {
@@ -135,6 +204,12 @@ impl Facts {
     #[must_use]
     pub fn cache_status(&self) -> Option<CacheStatus> {
         self.cache_status
+    }
+
+    /// The pace at which the host is asked since this response, and why. Absent without a budget in the stack.
+    #[must_use]
+    pub fn pace(&self) -> Option<&Pace> {
+        self.pace.as_ref()
     }
 
     /// Adds to the facts of a response.

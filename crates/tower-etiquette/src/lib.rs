@@ -6,19 +6,28 @@ mod clock;
 pub mod conditional_cache;
 mod ext;
 mod flight;
+pub mod host_budget;
+mod hosts;
 mod macros;
 mod ready;
+pub mod retry_after;
 pub mod user_agent;
 
 pub use accept::AcceptLayer;
+#[cfg(feature = "test-util")]
+pub use clock::PausedClock;
 pub use clock::TokioClock;
 pub use conditional_cache::ConditionalCacheLayer;
+pub use etiquette_core::host::{GroupBy, HostPolicy, HostSnapshot, Pace, PaceReason, Signal};
 pub use etiquette_core::identity::{self, Identity};
 pub use etiquette_core::{
     Accept, Api, Clock, Now, Origin, Permit, Purpose, PurposeKind, Refusal, RobotsScope, Session,
     purpose,
 };
 pub use ext::Facts;
+pub use host_budget::HostBudgetLayer;
+pub use hosts::{Hosts, HostsBuilder, HostsTotals};
+pub use retry_after::RetryAfterLayer;
 pub use user_agent::UserAgentLayer;
 
 /// A boxed error, the error type of every layer: each of them can refuse.

@@ -1,0 +1,29 @@
+//! The state of one host and the decisions on it: when the next request may start, and what an answer changes.
+//!
+//! **Flow**: a request asks [`HostState::decide`]; it is admitted, or told what it waits for. [`HostState::reserve`]
+//! takes a place, [`HostState::start`] stamps the start, [`HostState::answered`] records what came back, and
+//! [`HostState::finish`] gives the place back when the body has ended. Everything takes the present and none of it reads
+//! a clock, so that the queue, a simulator and a script in a shared store follow one specification.
+//!
+//! **Spacing, not buckets**: the last start and the last end are stored, and the next start is computed at each decision
+//! from the gap as it is known then. Idleness saves nothing up.
+//!
+//! **Pauses** only grow; each strikes once and halves the rate, which comes back with successes alone. A site that
+//! answers 429, or 403, for ever sees one request an hour in the end.
+//!
+//! **Scope**: RFC 9110, 10.2.3 and 15.5.2 to 15.6.4; RFC 6585, 4; the non-standard Crawl-delay; the RateLimit field of
+//! the IETF draft. **Non-goals**: queues, locks and timers belong to the layers.
+
+mod classify;
+mod crawl_delay;
+mod group;
+mod pace;
+mod policy;
+mod ratelimit;
+mod state;
+
+pub use classify::{Answer, Signal};
+pub use group::GroupBy;
+pub use pace::{HostSnapshot, Pace, PaceReason};
+pub use policy::{HostPolicy, LONGEST_PAUSE, LONGEST_WAIT};
+pub use state::{Ask, Decision, HostState, Received};

@@ -1,0 +1,72 @@
+//! Why a host is asked at the pace at which it is asked.
+
+use std::time::{Duration, SystemTime};
+
+/// What determines the gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PaceReason {
+    /// The client's own least gap.
+    MinGap,
+    /// The site's Crawl-delay.
+    CrawlDelay,
+    /// The site's latency.
+    Latency,
+    /// The pace at which the site complained.
+    Learnt,
+}
+
+impl PaceReason {
+    /// A short stable name, for logs and machines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MinGap => "min_gap",
+            Self::CrawlDelay => "crawl_delay",
+            Self::Latency => "latency",
+            Self::Learnt => "learnt",
+        }
+    }
+}
+
+/// The pace at which a host is asked, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Pace {
+    /// The gap that is kept, strikes included.
+    pub gap: Duration,
+    /// What determines it.
+    pub reason: PaceReason,
+    /// The share of the full rate that is left after strikes, from 0 to 1.
+    pub rate: f64,
+}
+
+/// What is known about a host, to explain its pace.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct HostSnapshot {
+    /// The name of the group, if it is kept: it is for hosts with traffic or a pause.
+    pub name: Option<String>,
+    /// The gap and what determines it.
+    pub pace: Pace,
+    /// The client's own least gap.
+    pub min_gap: Duration,
+    /// The largest Crawl-delay in force in the group.
+    pub crawl_delay: Option<Duration>,
+    /// The gap that the latency asks for.
+    pub latency_gap: Duration,
+    /// The latency that the gap follows.
+    pub latency: Duration,
+    /// The end of the pause, if the host is paused.
+    pub paused_until: Option<SystemTime>,
+    /// Whether the pause is there because the site keeps refusing this client.
+    pub shut_out: bool,
+    /// The incidents that are not forgiven yet.
+    pub strikes: u32,
+    /// The requests under way, up to the end of their body.
+    pub in_flight: u32,
+    /// The requests that wait.
+    pub waiting: usize,
+    /// The requests that were started since the host is remembered.
+    pub started: u64,
+}

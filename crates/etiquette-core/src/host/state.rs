@@ -1,0 +1,622 @@
+//! One host: spacing, places, pauses, strikes, recovery.
+
+use std::time::{Duration, Instant};
+
+use super::classify::{Answer, Signal};
+use super::crawl_delay::CrawlDelays;
+use super::pace::{HostSnapshot, Pace, PaceReason};
+use super::policy::{HostPolicy, LONGEST_PAUSE};
+use crate::Now;
+use crate::clock::{LONGEST, later};
+
+/// The first pause of a client that is shut out; each further refusal doubles it.
+const SHUT_OUT_PAUSE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_secs(60);
+const HALF_HOUR: Duration = Duration::from_secs(1_800);
+/// Without a request for so long after its pause a host is a stranger again.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3_600);
+/// What a gap follows, but no promise rests on, is kept so long.
+const LATENCY_KEPT: Duration = Duration::from_secs(600);
+/// What a successful minute gives back of the full rate.
+const RECOVERY: f64 = 0.1;
+/// How far minutes alone bring the rate back.
+const CEILING: f64 = 0.9;
+
+/// What is remembered about one host.
+#[derive(Clone, Debug)]
+pub struct HostState {
+    last_start: Option<Instant>,
+    last_end: Option<Instant>,
+    in_flight: u32,
+    granted: u32,
+    started: u64,
+    /// Starts are counted in seconds that follow each other; the second before is estimated from two of them.
+    second: Option<Instant>,
+    starts_in_second: u32,
+    starts_in_earlier: u32,
+    latency: Duration,
+    crawl_delays: CrawlDelays,
+    pause_until: Option<Instant>,
+    strikes: u32,
+    /// The share of the full rate that is left: 1 without strikes.
+    rate: f64,
+    /// The gap learnt from the pace at which the site complained, where the configured one is shorter.
+    learnt: Duration,
+    last_strike: Option<Instant>,
+    /// The end of the last pause that struck: successes count from here.
+    recover_from: Option<Instant>,
+    /// The minute and the half-hour since then that have seen a success and are not over yet.
+    good_minute: Option<u64>,
+    good_half_hour: Option<u64>,
+    /// Failures in a row, and pauses that ended with another failure.
+    failures: u32,
+    failed_pauses: u32,
+    /// Answers of 401, 403 and 451 in a row, and the pauses made for them.
+    refusals: u32,
+    shut_outs: u32,
+    epoch: u64,
+}
+
+/// What a request asks of its host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ask {
+    /// Only pauses hold it, and the learnt gap after them: no place, no gap.
+    pub pauses_only: bool,
+    /// It is a further step of a visit that has taken its gap already.
+    pub gap_taken: bool,
+}
+
+/// Whether a request may start now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Decision {
+    /// It may.
+    Admit,
+    /// Not before this.
+    Wait(Instant),
+    /// Not before a place is free, and not before this.
+    Full(Instant),
+}
+
+/// An answer as the one who sent the request saw it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Received {
+    /// When the request was started.
+    pub started: Instant,
+    /// What came back.
+    pub answer: Answer,
+    /// Whether it was a page; robots.txt is none.
+    pub page: bool,
+    /// A number from 0 to 1, drawn anew for each answer, that decides the share added to a pause.
+    pub jitter: f64,
+}
+
+impl Ask {
+    /// Asks for a place and the gap, as each request of a budget does.
+    #[must_use]
+    pub fn pace() -> Self {
+        Self::default()
+    }
+
+    /// Asks for pauses only.
+    #[must_use]
+    pub fn pauses() -> Self {
+        Self {
+            pauses_only: true,
+            gap_taken: false,
+        }
+    }
+}
+
+impl Received {
+    /// What came back for a page that was started at `started`.
+    #[must_use]
+    pub fn new(started: Instant, answer: Answer, page: bool, jitter: f64) -> Self {
+        Self {
+            started,
+            answer,
+            page,
+            jitter,
+        }
+    }
+}
+
+impl Default for HostState {
+    fn default() -> Self {
+        Self {
+            last_start: None,
+            last_end: None,
+            in_flight: 0,
+            granted: 0,
+            started: 0,
+            second: None,
+            starts_in_second: 0,
+            starts_in_earlier: 0,
+            latency: Duration::ZERO,
+            crawl_delays: CrawlDelays::default(),
+            pause_until: None,
+            strikes: 0,
+            rate: 1.0,
+            learnt: Duration::ZERO,
+            last_strike: None,
+            recover_from: None,
+            good_minute: None,
+            good_half_hour: None,
+            failures: 0,
+            failed_pauses: 0,
+            refusals: 0,
+            shut_outs: 0,
+            epoch: 0,
+        }
+    }
+}
+
+/// Decisions.
+impl HostState {
+    /// A host that nothing is known about.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether a request may start at `now`.
+    pub fn decide(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Decision {
+        let due = self.due(policy, now, ask);
+        if ask.pauses_only {
+            return if due <= now {
+                Decision::Admit
+            } else {
+                Decision::Wait(due)
+            };
+        }
+        // While somebody is about to start, the gap after that start is not known yet.
+        let undecided = self.granted > 0 && !self.gap(policy, now).is_zero();
+        if self.in_flight >= policy.places.get() || undecided {
+            Decision::Full(due)
+        } else if due <= now {
+            Decision::Admit
+        } else {
+            Decision::Wait(due)
+        }
+    }
+
+    /// The earliest start by pause and gap, whether or not a place is free; not before `now`.
+    pub fn due(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Instant {
+        self.settle(now);
+        let mut due = now.max(self.pause_until.unwrap_or(now));
+        if ask.pauses_only {
+            if let (Some(start), true) = (self.last_start, self.strikes > 0) {
+                due = due.max(later(start, self.scaled(self.learnt)));
+            }
+        } else if !ask.gap_taken {
+            let gap = self.gap(policy, now);
+            if let Some(start) = self.last_start {
+                due = due.max(later(start, gap));
+            }
+            if let (Some(end), 1) = (self.last_end, policy.places.get()) {
+                due = due.max(later(end, gap));
+            }
+        }
+        due
+    }
+
+    /// The least time between two starts, as known at `now`.
+    pub fn gap(&mut self, policy: &HostPolicy, now: Instant) -> Duration {
+        self.pace(policy, now).gap
+    }
+
+    /// The gap, and what determines it.
+    pub fn pace(&mut self, policy: &HostPolicy, now: Instant) -> Pace {
+        self.settle(now);
+        let (base, reason) = self.base_gap(policy, now);
+        Pace {
+            gap: self.scaled(base),
+            reason,
+            rate: self.rate,
+        }
+    }
+
+    /// The end of the pause, if the host is paused at `now`.
+    #[must_use]
+    pub fn paused_until(&self, now: Instant) -> Option<Instant> {
+        self.pause_until.filter(|until| *until > now)
+    }
+
+    /// Whether the site has refused so many pages in a row that the client counts as shut out.
+    #[must_use]
+    pub fn is_shut_out(&self, policy: &HostPolicy) -> bool {
+        self.refusals >= policy.shut_out_after.get()
+    }
+
+    /// Grows with each pause, and with each run of refusals that shuts the client out or is over: what was learnt
+    /// about the site before is worth asking again.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The number of requests that were started: by it a visit sees whether somebody else came in between.
+    #[must_use]
+    pub fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// The requests that hold a place.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Whether forgetting the host would change nothing that it is owed: nobody is under way, pause and gap are over,
+    /// the rate is full. Under `pressure` what only makes a good pace better is given up too.
+    pub fn is_forgettable(&mut self, policy: &HostPolicy, now: Instant, pressure: bool) -> bool {
+        if self.in_flight > 0 || self.due(policy, now, Ask::pace()) > now || self.strikes > 0 {
+            return false;
+        }
+        // With several places the end of a body sets no gap, but the host was in use until then.
+        let idle = match self.last_end.max(self.last_start) {
+            Some(last) => now.saturating_duration_since(last),
+            None => Duration::MAX,
+        };
+        let runs = self.failures > 0 || self.refusals > 0;
+        pressure
+            || idle >= FORGOTTEN_AFTER
+            || !runs && (self.latency_gap(policy) <= policy.min_gap || idle >= LATENCY_KEPT)
+    }
+
+    /// What explains the pace. `waiting` and the `name` are known to the caller.
+    pub fn snapshot(
+        &mut self,
+        policy: &HostPolicy,
+        now: Now,
+        name: Option<String>,
+        waiting: usize,
+    ) -> HostSnapshot {
+        let pace = self.pace(policy, now.monotonic);
+        HostSnapshot {
+            name,
+            pace,
+            min_gap: policy.min_gap,
+            crawl_delay: self.crawl_delays.largest(now.monotonic),
+            latency_gap: self.latency_gap(policy),
+            latency: self.latency,
+            paused_until: self
+                .paused_until(now.monotonic)
+                .map(|until| now.wall_at(until)),
+            shut_out: self.is_shut_out(policy),
+            strikes: self.strikes,
+            in_flight: self.in_flight,
+            waiting,
+            started: self.started,
+        }
+    }
+
+    fn base_gap(&self, policy: &HostPolicy, now: Instant) -> (Duration, PaceReason) {
+        let mut base = (policy.min_gap, PaceReason::MinGap);
+        let others = [
+            (self.latency_gap(policy), PaceReason::Latency),
+            (self.learnt, PaceReason::Learnt),
+            (
+                self.crawl_delays.largest(now).unwrap_or_default(),
+                PaceReason::CrawlDelay,
+            ),
+        ];
+        for other in others {
+            if other.0 > base.0 {
+                base = other;
+            }
+        }
+        base
+    }
+
+    fn latency_gap(&self, policy: &HostPolicy) -> Duration {
+        let gap = self.latency.saturating_mul(policy.latency_factor);
+        gap.min(policy.max_gap)
+    }
+
+    /// The gap at the present rate: at most an hour by strikes, never less than the gap itself.
+    fn scaled(&self, gap: Duration) -> Duration {
+        if self.rate >= 1.0 {
+            return gap;
+        }
+        let scaled = gap.min(LONGEST).as_secs_f64() / self.rate;
+        let longest = LONGEST_PAUSE.max(gap);
+        if scaled >= longest.as_secs_f64() {
+            longest
+        } else {
+            Duration::from_secs_f64(scaled).max(gap)
+        }
+    }
+}
+
+/// Events.
+impl HostState {
+    /// What the robots.txt of one origin of the group says now; a longer delay than the policy keeps is not for here.
+    pub fn crawl_delay(&mut self, origin: u64, delay: Option<Duration>, now: Instant) {
+        self.crawl_delays.set(origin, delay, now);
+    }
+
+    /// Takes a place for a request that is about to start. [`HostState::start`] or [`HostState::unreserve`] follows.
+    pub fn reserve(&mut self) {
+        self.in_flight += 1;
+        self.granted += 1;
+    }
+
+    /// Gives a place back that was reserved and not used: as if nobody had asked.
+    pub fn unreserve(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.granted = self.granted.saturating_sub(1);
+    }
+
+    /// Stamps the start of a request whose place is reserved.
+    pub fn start(&mut self, now: Instant) {
+        self.granted = self.granted.saturating_sub(1);
+        self.start_unplaced(now);
+    }
+
+    /// Stamps the start of a request that holds no place.
+    pub fn start_unplaced(&mut self, now: Instant) {
+        self.last_start = Some(self.last_start.map_or(now, |last| last.max(now)));
+        self.started += 1;
+        self.count_start(now);
+    }
+
+    /// Gives the place of a started request back: its body has ended, failed or was dropped.
+    pub fn finish(&mut self, now: Instant) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.last_end = Some(self.last_end.map_or(now, |last| last.max(now)));
+    }
+
+    /// Records what came back. Recording it twice changes nothing but the latency and the runs, so do not.
+    pub fn answered(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
+        self.settle(now);
+        self.measure(now.saturating_duration_since(received.started), received);
+        // The request left before the last strike: it tells nothing new about the pace since.
+        let late = self
+            .last_strike
+            .is_some_and(|strike| received.started <= strike);
+        if received.page && !late {
+            self.end_runs(policy, received.answer.signal);
+        }
+        let answer = received.answer;
+        match answer.signal {
+            Signal::Throttled => {
+                if !late {
+                    self.strike(policy, now);
+                }
+                let pause = answer
+                    .wait
+                    .unwrap_or_else(|| doubled(policy.pause_429, self.strikes));
+                self.pause(policy, now, pause, received.jitter, true);
+            }
+            Signal::Unavailable | Signal::Failed => {
+                self.failed(policy, now, late, received);
+            }
+            Signal::Refused => {
+                if received.page {
+                    self.refused(policy, now, late, received.jitter);
+                }
+                self.pause_as_asked(policy, now, received);
+            }
+            Signal::Success | Signal::Neutral => {
+                if answer.signal == Signal::Success && received.page && !late {
+                    self.succeeded(now, received.started);
+                }
+                self.pause_as_asked(policy, now, received);
+            }
+        }
+    }
+
+    /// A pause without a strike.
+    fn pause_as_asked(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
+        if let Some(wait) = received.answer.wait {
+            self.pause(policy, now, wait, received.jitter, false);
+        }
+    }
+
+    fn failed(&mut self, policy: &HostPolicy, now: Instant, late: bool, received: &Received) {
+        let unavailable = received.answer.signal == Signal::Unavailable;
+        if !late {
+            self.failures = self.failures.saturating_add(1);
+        }
+        // A single failure other than 503 may be chance.
+        let pauses = unavailable || self.failures >= 2 || late && self.failed_pauses > 0;
+        if pauses {
+            if !late {
+                self.failed_pauses = self.failed_pauses.saturating_add(1);
+                self.strike(policy, now);
+            }
+            let default = doubled(policy.pause_503, self.failed_pauses);
+            let pause = match received.answer.wait {
+                Some(wait) if unavailable => wait,
+                Some(wait) => wait.max(default),
+                None => default,
+            };
+            self.pause(policy, now, pause, received.jitter, true);
+        } else {
+            self.pause_as_asked(policy, now, received);
+        }
+    }
+
+    fn refused(&mut self, policy: &HostPolicy, now: Instant, late: bool, jitter: f64) {
+        if !late {
+            self.refusals = self.refusals.saturating_add(1);
+        }
+        if self.is_shut_out(policy) {
+            if !late {
+                self.shut_outs = self.shut_outs.saturating_add(1);
+                self.strike(policy, now);
+            }
+            let pause = doubled(SHUT_OUT_PAUSE, self.shut_outs);
+            self.pause(policy, now, pause, jitter, true);
+        }
+    }
+
+    /// A page answer ends the runs that it does not continue.
+    fn end_runs(&mut self, policy: &HostPolicy, signal: Signal) {
+        if signal != Signal::Refused && self.refusals > 0 {
+            if self.is_shut_out(policy) {
+                self.epoch += 1;
+            }
+            self.refusals = 0;
+            self.shut_outs = 0;
+        }
+        if matches!(signal, Signal::Success | Signal::Neutral | Signal::Refused) {
+            self.failures = 0;
+            self.failed_pauses = 0;
+        }
+    }
+
+    /// The latency goes up at once and down by half; only pages that were served bring it down.
+    fn measure(&mut self, latency: Duration, received: &Received) {
+        if latency > self.latency {
+            self.latency = latency;
+        } else if received.page && received.answer.counts_for_latency {
+            self.latency = (self.latency + latency) / 2;
+        }
+    }
+
+    fn strike(&mut self, policy: &HostPolicy, now: Instant) {
+        if self.strikes == 0 {
+            // Where the gap is short, places and latency set the pace: remember the one that was too fast.
+            let starts = self.starts_in_second_before(now);
+            self.learnt = (Duration::from_secs(1) / starts.max(1))
+                .max(self.latency / policy.places.get())
+                .min(LONGEST_PAUSE);
+        }
+        let (base, _) = self.base_gap(policy, now);
+        let floor = base.as_secs_f64() / LONGEST_PAUSE.as_secs_f64();
+        self.rate = (self.rate / 2.0).max(floor).min(self.rate);
+        self.strikes = self.strikes.saturating_add(1);
+        self.last_strike = Some(now);
+        self.good_minute = None;
+        self.good_half_hour = None;
+        self.epoch += 1;
+    }
+
+    /// Never shortens a pause. A pause that `slows` moves the instant from which successes count.
+    fn pause(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        wait: Duration,
+        jitter: f64,
+        slows: bool,
+    ) {
+        let wait = wait.min(LONGEST);
+        let (least, most) = policy.jitter;
+        let share = least + (most - least) * jitter.clamp(0.0, 1.0);
+        let added = (wait.as_secs_f64() * share).min(LONGEST.as_secs_f64());
+        let end = later(later(now, wait), Duration::from_secs_f64(added));
+        if self.paused_until(now).is_none() {
+            self.epoch += 1;
+        }
+        let end = self.pause_until.map_or(end, |old| old.max(end));
+        self.pause_until = Some(end);
+        if slows {
+            self.recover_from = Some(end);
+        }
+    }
+
+    /// Only what was asked after the pause shows that the site is well again.
+    fn succeeded(&mut self, now: Instant, started: Instant) {
+        if let Some(from) = self.recover_from
+            && started >= from
+        {
+            let since = now.saturating_duration_since(from);
+            self.good_minute = Some(since.as_secs() / MINUTE.as_secs());
+            self.good_half_hour = Some(since.as_secs() / HALF_HOUR.as_secs());
+        }
+    }
+
+    /// Applies what time alone changes: recovery for minutes and half-hours that are over, and forgetting.
+    fn settle(&mut self, now: Instant) {
+        if self.strikes > 0
+            && let Some(from) = self.recover_from
+        {
+            let since = now.saturating_duration_since(from).as_secs();
+            if self
+                .good_minute
+                .is_some_and(|minute| minute < since / MINUTE.as_secs())
+            {
+                self.good_minute = None;
+                let ceiling = CEILING * 0.5_f64.powi(self.strikes.min(64) as i32 - 1);
+                self.rate = (self.rate + RECOVERY).min(ceiling).max(self.rate);
+            }
+            if self
+                .good_half_hour
+                .is_some_and(|half_hour| half_hour < since / HALF_HOUR.as_secs())
+            {
+                self.good_half_hour = None;
+                self.strikes -= 1;
+                if self.strikes == 0 {
+                    self.full_rate();
+                }
+            }
+        }
+        let last = self.last_start.max(self.pause_until);
+        if self.in_flight == 0
+            && last.is_some_and(|last| now.saturating_duration_since(last) >= FORGOTTEN_AFTER)
+        {
+            *self = Self {
+                last_start: self.last_start,
+                last_end: self.last_end,
+                started: self.started,
+                crawl_delays: std::mem::take(&mut self.crawl_delays),
+                epoch: self.epoch,
+                ..Self::default()
+            };
+        }
+    }
+
+    fn full_rate(&mut self) {
+        self.rate = 1.0;
+        self.learnt = Duration::ZERO;
+        self.recover_from = None;
+        self.good_minute = None;
+        self.good_half_hour = None;
+    }
+
+    fn count_start(&mut self, now: Instant) {
+        self.roll_second(now);
+        self.starts_in_second = self.starts_in_second.saturating_add(1);
+    }
+
+    fn roll_second(&mut self, now: Instant) {
+        let Some(second) = self.second else {
+            self.second = Some(now);
+            return;
+        };
+        let since = now.saturating_duration_since(second);
+        if since >= Duration::from_secs(1) {
+            self.starts_in_earlier = if since < Duration::from_secs(2) {
+                self.starts_in_second
+            } else {
+                0
+            };
+            self.starts_in_second = 0;
+            self.second = Some(later(second, Duration::from_secs(since.as_secs())));
+        }
+    }
+
+    /// Rounded down, so that the gap learnt from it is not too short.
+    fn starts_in_second_before(&mut self, now: Instant) -> u32 {
+        self.roll_second(now);
+        let into = self.second.map_or(0.0, |second| {
+            now.saturating_duration_since(second).as_secs_f64()
+        });
+        let earlier = f64::from(self.starts_in_earlier) * (1.0 - into).clamp(0.0, 1.0);
+        self.starts_in_second.saturating_add(earlier as u32)
+    }
+}
+
+/// `first` × 2^(`times` − 1), at most an hour, or `first` if that is longer.
+fn doubled(first: Duration, times: u32) -> Duration {
+    let factor = 1_u32
+        .checked_shl(times.saturating_sub(1))
+        .unwrap_or(u32::MAX);
+    let factor = if times > 32 { u32::MAX } else { factor };
+    first.saturating_mul(factor).min(LONGEST_PAUSE.max(first))
+}

@@ -1,0 +1,53 @@
+use etiquette_core::Origin;
+use tower_layer::Layer;
+
+use super::HostBudget;
+use crate::Hosts;
+
+/// Gives every host a budget; see the [module](crate::host_budget).
+#[derive(Clone, Debug)]
+pub struct HostBudgetLayer {
+    hosts: Hosts,
+    never_wait: bool,
+    origin: Option<Origin>,
+}
+
+impl HostBudgetLayer {
+    /// A budget for each of `hosts`, under their policy.
+    #[must_use]
+    pub fn new(hosts: Hosts) -> Self {
+        Self {
+            hosts,
+            never_wait: false,
+            origin: None,
+        }
+    }
+
+    /// Refuses a request that cannot start now, with the time at which to come back, instead of letting it wait. For
+    /// callers with a queue of their own.
+    #[must_use]
+    pub fn never_wait(mut self) -> Self {
+        self.never_wait = true;
+        self
+    }
+
+    /// The origin of requests whose URI is relative. Without it they are refused.
+    #[must_use]
+    pub fn origin(mut self, origin: Origin) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+}
+
+impl<S> Layer<S> for HostBudgetLayer {
+    type Service = HostBudget<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        HostBudget::with_settings(
+            inner,
+            self.hosts.clone(),
+            self.never_wait,
+            self.origin.clone(),
+        )
+    }
+}

@@ -1,0 +1,53 @@
+//! One budget for each host: places, a gap between starts, pauses.
+//!
+//! **What a site's operator gains**: this client opens no more connections than its places, leaves a gap between its
+//! requests that grows when the site is slow, stops when the site says 429 or 503, and comes back more slowly.
+//!
+//! **Defaults** (see [`HostPolicy`](crate::HostPolicy)): one place, a gap of 1 s, five times the latency up to 30 s,
+//! Crawl-delays up to 300 s, at most 1,000 requests waiting for at most 10 minutes.
+//!
+//! A place is held from the start to the end of the response's body, because that is how long the site is busy with the
+//! request. Waiting is first come, first served, costs no task, and nothing is booked ahead.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), tower_etiquette::BoxError> {
+//! use std::time::Duration;
+//! use http::{Request, Response};
+//! use tower::{Layer, Service, ServiceExt, service_fn};
+//! use tower_etiquette::{HostBudgetLayer, HostPolicy, Hosts};
+//!
+//! let site = service_fn(|_: Request<String>| async {
+//!     Ok::<_, std::io::Error>(Response::new(String::from("hello")))
+//! });
+//! let hosts = Hosts::new(HostPolicy::new().min_gap(Duration::from_secs(2)));
+//! let mut client = HostBudgetLayer::new(hosts).layer(site);
+//!
+//! let begin = tokio::time::Instant::now();
+//! for _ in 0..3 {
+//!     let request = Request::get("http://example.com/").body(String::new())?;
+//!     let response = client.ready().await?.call(request).await?;
+//!     drop(response); // reading the body to its end does the same: the place is free again
+//! }
+//! assert_eq!(begin.elapsed(), Duration::from_secs(4));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Order**: below the cache, whose answers cost nothing, and below [`RetryAfterLayer`](crate::RetryAfterLayer), whose
+//! retries count like any request; redirects are followed above, so that each hop meets the budget of its own host.
+//! Above a retry layer it still pauses its own line, since every layer that sees a response records it.
+//!
+//! **Errors**: [`HostRefused`](etiquette_core::refusal::HostRefused) when the request may not wait, and
+//! [`NoOrigin`](etiquette_core::refusal::NoOrigin) for a request without an absolute URI, both found by
+//! [`Refusal::find`](crate::Refusal::find). Whatever the inner service returns is passed on.
+
+mod body;
+mod future;
+mod layer;
+mod service;
+
+pub use body::ResponseBody;
+pub use future::ResponseFuture;
+pub use layer::HostBudgetLayer;
+pub use service::HostBudget;

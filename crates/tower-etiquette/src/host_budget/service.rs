@@ -1,0 +1,162 @@
+use std::sync::atomic::Ordering;
+use std::task::{Context as Task, Poll};
+
+use etiquette_core::Origin;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body::Body;
+use tower_service::Service;
+
+use super::{HostBudgetLayer, ResponseBody, ResponseFuture};
+use crate::ext::{Context, Facts, purpose};
+use crate::hosts::{Hosts, Manner, admit, origin_of};
+use crate::macros::inner_accessors;
+use crate::ready::ready;
+use crate::{BoxError, Refusal};
+
+/// A service whose requests keep a budget for each host; see the [module](crate::host_budget).
+#[derive(Clone, Debug)]
+pub struct HostBudget<S> {
+    inner: S,
+    hosts: Hosts,
+    never_wait: bool,
+    origin: Option<Origin>,
+}
+
+inner_accessors!(HostBudget);
+
+impl<S> HostBudget<S> {
+    /// Wraps `inner` in a budget for each of `hosts`.
+    #[must_use]
+    pub fn new(inner: S, hosts: Hosts) -> Self {
+        Self::with_settings(inner, hosts, false, None)
+    }
+
+    /// The layer that makes such services.
+    #[must_use]
+    pub fn layer(hosts: Hosts) -> HostBudgetLayer {
+        HostBudgetLayer::new(hosts)
+    }
+
+    pub(super) fn with_settings(
+        inner: S,
+        hosts: Hosts,
+        never_wait: bool,
+        origin: Option<Origin>,
+    ) -> Self {
+        Self {
+            inner,
+            hosts,
+            never_wait,
+            origin,
+        }
+    }
+}
+
+impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for HostBudget<S>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    ReqBody: Send + 'static,
+    ResBody: Body + Send + 'static,
+{
+    type Response = Response<ResponseBody<ResBody>>;
+    type Error = BoxError;
+    type Future = ResponseFuture<ResBody>;
+
+    /// Always ready: the inner service is asked when the host's turn has come, so that one paused host does not occupy
+    /// what other hosts need.
+    fn poll_ready(&mut self, _: &mut Task<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+        let context = request.extensions().get::<Context>();
+        if let Some(handshake) = context.and_then(|context| context.handshake.as_ref())
+            && handshake.hosts == self.hosts.id()
+        {
+            handshake.budget_below.store(true, Ordering::Release);
+        }
+        ResponseFuture::new(run(
+            self.inner.clone(),
+            self.hosts.clone(),
+            self.never_wait,
+            self.origin.clone(),
+            request,
+        ))
+    }
+}
+
+async fn run<S, ReqBody, ResBody>(
+    inner: S,
+    hosts: Hosts,
+    never_wait: bool,
+    origin: Option<Origin>,
+    mut request: Request<ReqBody>,
+) -> Result<Response<ResponseBody<ResBody>>, BoxError>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone,
+    S::Error: Into<BoxError>,
+    ResBody: Body,
+{
+    let context = request.extensions().get::<Context>();
+    if context.is_some_and(|context| context.held_by.contains(hosts.id())) {
+        // A budget on the same hosts holds a place for this request already. Asking for a second one could wait for
+        // the first for ever.
+        let mut service = inner;
+        ready(&mut service).await.map_err(Into::into)?;
+        let response = service.call(request).await.map_err(Into::into)?;
+        return Ok(response.map(|body| ResponseBody::new(body, None)));
+    }
+
+    let origin = origin_of(request.uri(), origin)?;
+    let manner = Manner {
+        purpose: purpose(&request),
+        pauses_only: false,
+        never_wait,
+        not_before: None,
+    };
+    let (mut service, mut permit) =
+        admit(&hosts, &origin, request.extensions(), manner, inner).await?;
+    Context::of(request.extensions_mut())
+        .held_by
+        .insert(hosts.id());
+    let asks_for_head = request.method() == Method::HEAD;
+
+    let mut response = match service.call(request).await.map_err(Into::into) {
+        Ok(response) => response,
+        Err(error) => {
+            // A refusal further in says nothing about the host.
+            if Refusal::find(&*error).is_none() {
+                permit.failed();
+            }
+            return Err(error);
+        }
+    };
+    let answer = permit.read(response.status(), response.headers());
+    permit.answered(answer);
+    Facts::edit(response.extensions_mut(), |facts| {
+        facts.waited += permit.waited();
+        facts.attempts = facts.attempts.max(1);
+        facts.pace = Some(permit.pace());
+        facts.recorded_by.insert(hosts.id());
+        if answer.asks_to_come_back_later() {
+            facts.retry_at = permit.retry_at();
+        }
+    });
+    let ended = asks_for_head || has_no_body(&response);
+    let permit = (!ended).then_some(permit);
+    Ok(response.map(|body| ResponseBody::new(body, permit)))
+}
+
+/// Responses that end with their head (RFC 9112, 6.3), and those that are no HTTP exchange any more.
+fn has_no_body<B: Body>(response: &Response<B>) -> bool {
+    matches!(
+        response.status(),
+        StatusCode::SWITCHING_PROTOCOLS | StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+    ) || response.body().is_end_stream()
+        || response
+            .headers()
+            .get(header::CONTENT_LENGTH)
+            .is_some_and(|length| length == "0")
+}

@@ -1,0 +1,363 @@
+//! What a process knows about the hosts it asks: budgets, pauses, queues.
+//!
+//! [`Hosts`] is a cheap handle. Every layer that is given a clone of it shares one state for each host; layers that are
+//! given hosts of their own share nothing. The builder of the stack uses [`Hosts::process_wide`], because two clients
+//! built in two places of one program must not double the rate at which a site is asked.
+
+mod host;
+mod permit;
+mod queue;
+mod table;
+mod ticket;
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use etiquette_core::host::{Answer, Ask, GroupBy, HostPolicy, HostSnapshot, Received};
+use etiquette_core::refusal::{HostRefusal, HostRefused, NoOrigin};
+use etiquette_core::{Clock, InvalidOrigin, Now, Origin, PurposeKind, Refusal};
+use http::{HeaderMap, StatusCode, Uri};
+
+use crate::TokioClock;
+use host::Host;
+use table::Table;
+
+pub(crate) use permit::Permit;
+pub(crate) use ticket::{Manner, admit};
+
+/// How many hosts are remembered unless told otherwise.
+const MAX_HOSTS: usize = 1_000_000;
+
+/// The budgets, pauses and queues of all hosts that a client asks. Cloning it shares them.
+#[derive(Clone)]
+pub struct Hosts(Arc<Inner>);
+
+struct Inner {
+    id: u32,
+    policy: Arc<HostPolicy>,
+    own_policies: HashMap<String, Arc<HostPolicy>>,
+    group_by: GroupBy,
+    clock: Arc<dyn Clock>,
+    keys: RandomState,
+    table: Table,
+    /// Spreads the ends of pauses; not for secrets.
+    dice: AtomicU64,
+}
+
+/// Makes [`Hosts`] with settings beyond one policy.
+#[derive(Debug)]
+#[must_use]
+pub struct HostsBuilder {
+    policy: HostPolicy,
+    own_policies: HashMap<String, Arc<HostPolicy>>,
+    group_by: GroupBy,
+    max_hosts: usize,
+    clock: Arc<dyn Clock>,
+}
+
+/// What all hosts together come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HostsTotals {
+    /// The hosts that are remembered. Those who are owed nothing are forgotten when they are counted.
+    pub hosts: usize,
+    /// The hosts in a pause.
+    pub paused: usize,
+    /// The requests under way, up to the end of their body.
+    pub in_flight: u64,
+    /// The requests that wait.
+    pub waiting: u64,
+}
+
+impl Hosts {
+    /// Hosts of their own, all under one policy.
+    #[must_use]
+    pub fn new(policy: HostPolicy) -> Self {
+        Self::builder().policy(policy).build()
+    }
+
+    /// Hosts with further settings.
+    pub fn builder() -> HostsBuilder {
+        HostsBuilder {
+            policy: HostPolicy::default(),
+            own_policies: HashMap::new(),
+            group_by: GroupBy::default(),
+            max_hosts: MAX_HOSTS,
+            clock: Arc::new(TokioClock),
+        }
+    }
+
+    /// The hosts of this process, under the default policy: what the stack's builder uses unless told otherwise.
+    #[must_use]
+    pub fn process_wide() -> Self {
+        static PROCESS: OnceLock<Hosts> = OnceLock::new();
+        PROCESS
+            .get_or_init(|| Self::new(HostPolicy::default()))
+            .clone()
+    }
+
+    /// The policy of hosts that have none of their own.
+    #[must_use]
+    pub fn policy(&self) -> &HostPolicy {
+        &self.0.policy
+    }
+
+    /// Where these hosts read the present.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.clock
+    }
+
+    /// The wall time at which a request to `uri` could start if it were the only one, for callers with a queue of
+    /// their own. Others may come first, so that the layers decide once more.
+    ///
+    /// # Errors
+    /// [`InvalidOrigin`] when the URI is not an absolute `http` or `https` one.
+    pub fn next_allowed(&self, uri: &Uri) -> Result<SystemTime, InvalidOrigin> {
+        let origin = Origin::of(uri)?;
+        let now = self.0.clock.now();
+        let due = self.find(&origin).map(|host| {
+            let mut core = host.core();
+            core.state.due(&host.policy, now.monotonic, Ask::pace())
+        });
+        Ok(due.map_or(now.wall, |due| now.wall_at(due)))
+    }
+
+    /// Why the host of `uri` is asked at its pace; `None` where nothing is remembered.
+    ///
+    /// # Errors
+    /// [`InvalidOrigin`] when the URI is not an absolute `http` or `https` one.
+    pub fn snapshot(&self, uri: &Uri) -> Result<Option<HostSnapshot>, InvalidOrigin> {
+        let origin = Origin::of(uri)?;
+        let now = self.0.clock.now();
+        Ok(self.find(&origin).map(|host| snapshot(&host, now)))
+    }
+
+    /// The `most` hosts with the most requests under way and waiting, the busiest first.
+    #[must_use]
+    pub fn busiest(&self, most: usize) -> Vec<HostSnapshot> {
+        let now = self.0.clock.now();
+        let mut busy = Vec::new();
+        self.0.table.each(|host| {
+            let load = host.load();
+            if load > 0 {
+                busy.push((load, snapshot(host, now)));
+            }
+        });
+        busy.sort_by(|one, two| two.0.cmp(&one.0).then_with(|| one.1.name.cmp(&two.1.name)));
+        busy.truncate(most);
+        busy.into_iter().map(|(_, snapshot)| snapshot).collect()
+    }
+
+    /// Counts over all hosts. Visits each of them, and forgets those who are owed nothing.
+    #[must_use]
+    pub fn totals(&self) -> HostsTotals {
+        let now = self.0.clock.now().monotonic;
+        let mut totals = HostsTotals {
+            hosts: self.0.table.settle(now),
+            ..HostsTotals::default()
+        };
+        self.0.table.each(|host| {
+            let core = host.core();
+            totals.paused += usize::from(core.state.paused_until(now).is_some());
+            totals.in_flight += u64::from(core.state.in_flight());
+            totals.waiting += core.queue.len() as u64;
+        });
+        totals
+    }
+
+    /// Tells these hosts from others; never 0.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id
+    }
+
+    /// Whether a page would be refused at once, for a pause that ends beyond its longest wait.
+    pub(crate) fn outlook(
+        &self,
+        origin: &Origin,
+        purpose: PurposeKind,
+        now: Now,
+    ) -> Result<(), Refusal> {
+        let Some(host) = self.find(origin) else {
+            return Ok(());
+        };
+        let core = host.core();
+        let latest = now.after(self.0.policy.longest_wait(purpose));
+        match core.state.paused_until(now.monotonic) {
+            Some(until) if until > latest => {
+                let why = if core.state.is_shut_out(&host.policy) {
+                    HostRefusal::Blocked
+                } else {
+                    HostRefusal::Paused
+                };
+                let retry_at = Some(now.wall_at(until));
+                Err(HostRefused::new(origin.clone(), why, retry_at, None).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Differs after each pause and each run of refusals: what is known about the origin is then worth asking again.
+    pub(crate) fn epoch(&self, origin: &Origin) -> u64 {
+        self.find(origin)
+            .map_or(0, |host| host.core().state.epoch())
+    }
+
+    /// The gap as known now.
+    pub(crate) fn gap(&self, origin: &Origin) -> Duration {
+        let now = self.0.clock.now().monotonic;
+        match self.find(origin) {
+            Some(host) => host.core().state.gap(&host.policy, now),
+            None => etiquette_core::host::HostState::new().gap(&self.0.policy, now),
+        }
+    }
+
+    /// The end of the pause, if the host is paused.
+    pub(crate) fn paused_until(&self, origin: &Origin, now: Instant) -> Option<Instant> {
+        self.find(origin)?.core().state.paused_until(now)
+    }
+
+    /// What the head of an answer says under the policy of its host.
+    pub(crate) fn read(&self, origin: &Origin, status: StatusCode, headers: &HeaderMap) -> Answer {
+        let now = self.0.clock.now();
+        let own = self
+            .0
+            .group_by
+            .name(origin, |name| self.0.own_policies.get(name));
+        Answer::read(own.unwrap_or(&self.0.policy), status, headers, now.wall)
+    }
+
+    /// Records an answer for one who holds no permit.
+    pub(crate) fn record(&self, origin: &Origin, received: &Received) {
+        let now = self.0.clock.now().monotonic;
+        if let Some(host) = self.host(origin, now) {
+            host.answered(now, received, false);
+        }
+    }
+
+    /// A number from 0 to 1.
+    pub(crate) fn jitter(&self) -> f64 {
+        // SplitMix64.
+        let mut x = self
+            .0
+            .dice
+            .fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^= x >> 31;
+        (x >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// The host's state, made if it is new; `None` when the table is full.
+    fn host(&self, origin: &Origin, now: Instant) -> Option<Arc<Host>> {
+        self.0.group_by.name(origin, |name| {
+            let key = self.0.keys.hash_one(name);
+            self.0.table.get_or_insert(key, now, || {
+                let own = self.0.own_policies.get(name);
+                let policy = Arc::clone(own.unwrap_or(&self.0.policy));
+                Host::new(key, name, policy)
+            })
+        })
+    }
+
+    fn find(&self, origin: &Origin) -> Option<Arc<Host>> {
+        let key = self
+            .0
+            .group_by
+            .name(origin, |name| self.0.keys.hash_one(name));
+        self.0.table.get(key)
+    }
+
+    /// The origin itself as a key, to tell origins of one group apart.
+    fn key_of(&self, origin: &Origin) -> u64 {
+        self.0.keys.hash_one(origin)
+    }
+}
+
+/// The origin of a request: its own, or the configured one where its URI is relative.
+pub(crate) fn origin_of(uri: &Uri, configured: Option<Origin>) -> Result<Origin, Refusal> {
+    match (Origin::of(uri), configured) {
+        (Ok(origin), _) => Ok(origin),
+        (Err(InvalidOrigin::Relative), Some(origin)) => Ok(origin),
+        (Err(cause), _) => Err(NoOrigin::new(cause).into()),
+    }
+}
+
+fn snapshot(host: &Host, now: Now) -> HostSnapshot {
+    let mut core = host.core();
+    let waiting = core.queue.len();
+    let name = Some(host.name.to_string());
+    core.state.snapshot(&host.policy, now, name, waiting)
+}
+
+impl fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hosts")
+            .field("id", &self.0.id)
+            .field("policy", &self.0.policy)
+            .field("group_by", &self.0.group_by)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Hosts {
+    fn default() -> Self {
+        Self::new(HostPolicy::default())
+    }
+}
+
+impl HostsBuilder {
+    /// The policy of all hosts that have none of their own, and the longest waits of all.
+    pub fn policy(mut self, policy: HostPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// A policy for one host, by the name of its group in lower case. The longest waits stay those of the common policy.
+    pub fn host(mut self, name: impl Into<String>, policy: HostPolicy) -> Self {
+        self.own_policies.insert(name.into(), Arc::new(policy));
+        self
+    }
+
+    /// Which origins share one budget. Default: those on one host.
+    pub fn group_by(mut self, group_by: GroupBy) -> Self {
+        self.group_by = group_by;
+        self
+    }
+
+    /// How many hosts are remembered at most. Default 1,000,000. Hosts that are owed a pause, a gap or a lower rate are
+    /// never forgotten for others: when all of them are, new ones are refused.
+    pub fn max_hosts(mut self, hosts: usize) -> Self {
+        self.max_hosts = hosts;
+        self
+    }
+
+    /// Where the present is read. Default [`TokioClock`].
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The hosts.
+    #[must_use]
+    pub fn build(self) -> Hosts {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let keys = RandomState::new();
+        let dice = AtomicU64::new(keys.hash_one(0_u8));
+        Hosts(Arc::new(Inner {
+            id: NEXT.fetch_add(1, Ordering::Relaxed).max(1),
+            policy: Arc::new(self.policy),
+            own_policies: self.own_policies,
+            group_by: self.group_by,
+            clock: self.clock,
+            keys,
+            table: Table::new(self.max_hosts),
+            dice,
+        }))
+    }
+}

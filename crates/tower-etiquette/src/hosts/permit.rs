@@ -1,0 +1,128 @@
+//! The right to be under way at a host, from the start to the end of the body.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use etiquette_core::host::{Answer, Pace, Received};
+
+use http::{HeaderMap, StatusCode};
+
+use super::Hosts;
+use super::host::Host;
+use crate::ext::Visit;
+
+/// Held by a request that was started. Dropping it gives its place back and lets the next one go on.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    hosts: Hosts,
+    host: Arc<Host>,
+    started: Instant,
+    waited: Duration,
+    page: bool,
+    /// It holds a place and not only a start.
+    placed: bool,
+    visit: Option<Visit>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Head,
+    Unread,
+    Reading,
+}
+
+impl Permit {
+    pub(super) fn new(
+        hosts: Hosts,
+        host: Arc<Host>,
+        started: Instant,
+        waited: Duration,
+        page: bool,
+        placed: bool,
+        visit: Option<Visit>,
+    ) -> Self {
+        Self {
+            hosts,
+            host,
+            started,
+            waited,
+            page,
+            placed,
+            visit,
+            stage: Stage::Head,
+        }
+    }
+
+    /// How long the request waited before its start.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Records the head of the answer: from here on the place is held by the body.
+    pub(crate) fn answered(&mut self, answer: Answer) {
+        self.record(answer, self.placed);
+        self.stage = Stage::Unread;
+        if let (Some(visit), Some(wait), true) = (&self.visit, answer.wait, answer.redirect) {
+            let until = self.hosts.clock().now().after(wait);
+            visit.with(|journey| journey.not_before = journey.not_before.max(Some(until)));
+        }
+    }
+
+    /// Records that no answer came.
+    pub(crate) fn failed(&mut self) {
+        self.record(Answer::failure(), false);
+    }
+
+    fn record(&self, answer: Answer, head_of_placed: bool) {
+        let now = self.hosts.clock().now().monotonic;
+        let received = Received::new(self.started, answer, self.page, self.hosts.jitter());
+        self.host.answered(now, &received, head_of_placed);
+    }
+
+    /// The body was polled; `pending` when its reader waits for more.
+    pub(crate) fn body_polled(&mut self, pending: bool) {
+        self.host.polled();
+        let stage = if pending {
+            Stage::Reading
+        } else {
+            Stage::Unread
+        };
+        if stage != self.stage {
+            self.host.reading(pending);
+            self.stage = stage;
+        }
+    }
+
+    /// What the head of an answer says under the host's policy.
+    pub(crate) fn read(&self, status: StatusCode, headers: &HeaderMap) -> Answer {
+        let now = self.hosts.clock().now();
+        Answer::read(&self.host.policy, status, headers, now.wall)
+    }
+
+    /// The pace at which the host is asked now.
+    pub(crate) fn pace(&self) -> Pace {
+        let now = self.hosts.clock().now().monotonic;
+        self.host.core().state.pace(&self.host.policy, now)
+    }
+
+    /// The end of the host's pause, if it is paused.
+    pub(crate) fn retry_at(&self) -> Option<SystemTime> {
+        let now = self.hosts.clock().now();
+        let until = self.host.core().state.paused_until(now.monotonic)?;
+        Some(now.wall_at(until))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if !self.placed {
+            return;
+        }
+        if self.stage == Stage::Reading {
+            self.host.reading(false);
+        }
+        let now = self.hosts.clock().now().monotonic;
+        self.host.finish(now, self.stage != Stage::Head);
+    }
+}

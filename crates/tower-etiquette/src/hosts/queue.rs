@@ -1,0 +1,193 @@
+//! The line of requests that wait for one host.
+//!
+//! First come, first served within a class: robots.txt before what a person waits for, that before a crawl. Nothing is
+//! booked ahead and only the first is timed, so that whoever leaves leaves no debt behind.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use etiquette_core::host::Ask;
+use etiquette_core::refusal::HostRefusal;
+
+/// A place in the line. A request that has to step out, or whose start did not come about, returns to its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) class: Class,
+    number: u64,
+}
+
+/// Who goes before whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Class {
+    RobotsTxt,
+    Person,
+    Crawl,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) waker: Option<Waker>,
+    pub(super) deadline: Instant,
+    pub(super) ask: Ask,
+}
+
+/// Why a request may not go on waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Denied {
+    pub(super) why: HostRefusal,
+    pub(super) retry_at: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    next: u64,
+    waiting: BTreeMap<Place, Waiter>,
+    /// Requests whose rules are being renewed. They keep their place, but hold nobody up.
+    away: BTreeMap<Place, Waiter>,
+    denied: BTreeMap<Place, Denied>,
+    /// As long as the first starts by then, nobody misses a deadline. Unknown after a change in the line's order.
+    first_by: Option<Instant>,
+}
+
+impl Queue {
+    /// The last place of a class.
+    pub(super) fn place(&mut self, class: Class) -> Place {
+        self.next += 1;
+        Place {
+            class,
+            number: self.next,
+        }
+    }
+
+    /// Those who wait, the ones who stepped out included.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len() + self.away.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.away.is_empty() && self.denied.is_empty()
+    }
+
+    /// Whether a request at `place` would be the first.
+    pub(super) fn is_first(&self, place: Place) -> bool {
+        self.waiting
+            .first_key_value()
+            .is_none_or(|(first, _)| place <= *first)
+    }
+
+    /// How many wait before `place`.
+    pub(super) fn ahead(&self, place: Place) -> usize {
+        match self.waiting.last_key_value() {
+            Some((last, _)) if *last < place => self.waiting.len(),
+            _ => self.waiting.range(..place).count(),
+        }
+    }
+
+    /// Whether the place stands in the line, or in front of it.
+    pub(super) fn holds(&self, place: Place) -> bool {
+        self.waiting.contains_key(&place) || self.away.contains_key(&place)
+    }
+
+    pub(super) fn insert(&mut self, place: Place, waiter: Waiter) {
+        self.first_by = None;
+        self.waiting.insert(place, waiter);
+    }
+
+    pub(super) fn get_mut(&mut self, place: Place) -> Option<&mut Waiter> {
+        self.waiting.get_mut(&place)
+    }
+
+    pub(super) fn away_mut(&mut self, place: Place) -> Option<&mut Waiter> {
+        self.away.get_mut(&place)
+    }
+
+    /// Steps out of the line and keeps the place.
+    pub(super) fn step_out(&mut self, place: Place, waiter: Waiter) {
+        self.waiting.remove(&place);
+        self.away.insert(place, waiter);
+    }
+
+    /// Returns to its place after it stepped out.
+    pub(super) fn step_in(&mut self, place: Place) {
+        if let Some(waiter) = self.away.remove(&place) {
+            self.insert(place, waiter);
+        }
+    }
+
+    /// The first starts: all others move up by one `gap`.
+    pub(super) fn remove_first(&mut self, place: Place, gap: Duration) {
+        self.waiting.remove(&place);
+        self.first_by = self.first_by.and_then(|by| by.checked_add(gap));
+    }
+
+    /// Leaves the line, wherever it stood.
+    pub(super) fn leave(&mut self, place: Place) {
+        self.waiting.remove(&place);
+        self.away.remove(&place);
+        self.denied.remove(&place);
+    }
+
+    pub(super) fn take_denied(&mut self, place: Place) -> Option<Denied> {
+        self.denied.remove(&place)
+    }
+
+    /// The first one's waker: something changed that it waits for.
+    pub(super) fn first_waker(&self) -> Option<Waker> {
+        self.waiting
+            .first_key_value()
+            .and_then(|(_, waiter)| waiter.waker.clone())
+    }
+
+    /// The instant by which the first has to start, so that nobody misses a deadline, if that is known.
+    pub(super) fn first_by(&self) -> Option<Instant> {
+        self.first_by
+    }
+
+    /// What is known about deadlines is out of date.
+    pub(super) fn forget_first_by(&mut self) {
+        self.first_by = None;
+    }
+
+    /// Sends everybody away who cannot start before its deadline when the first starts at `due` and each other one
+    /// `gap` after the one before. Those who stepped out or take no gap are judged by the end of the pause alone.
+    pub(super) fn review(
+        &mut self,
+        pause_end: Instant,
+        due: Instant,
+        gap: Duration,
+        mut deny: impl FnMut(Instant) -> Denied,
+        wakers: &mut Vec<Waker>,
+    ) {
+        let mut first_by: Option<Instant> = None;
+        let mut sum = Duration::ZERO;
+        let denied = &mut self.denied;
+        self.waiting.retain(|place, waiter| {
+            let gapless = waiter.ask.pauses_only || waiter.ask.gap_taken;
+            let behind = if gapless { Duration::ZERO } else { sum };
+            let from = if gapless { pause_end } else { due };
+            let at = from.checked_add(behind).unwrap_or(from);
+            if at > waiter.deadline {
+                denied.insert(*place, deny(at));
+                wakers.extend(waiter.waker.take());
+                return false;
+            }
+            let by = waiter.deadline.checked_sub(behind).unwrap_or(due);
+            first_by = Some(first_by.map_or(by, |first| first.min(by)));
+            if !gapless {
+                sum = sum.saturating_add(gap);
+            }
+            true
+        });
+        self.away.retain(|place, waiter| {
+            let stays = pause_end <= waiter.deadline;
+            if !stays {
+                denied.insert(*place, deny(pause_end));
+                wakers.extend(waiter.waker.take());
+            }
+            stays
+        });
+        self.first_by = first_by;
+    }
+}

@@ -1,0 +1,355 @@
+//! A request's way through the line: turn, readiness of the inner service, start.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as Task, Poll};
+use std::time::{Duration, Instant};
+
+use etiquette_core::host::Ask;
+use etiquette_core::refusal::{HostRefusal, HostRefused};
+use etiquette_core::{Now, Origin, PurposeKind, Refusal};
+use http::Extensions;
+use tokio::time::{Sleep, sleep};
+use tower_service::Service;
+
+use super::Hosts;
+use super::host::{Host, Look, Looker, Vigil};
+use super::permit::Permit;
+use super::queue::{Class, Denied, Place};
+use crate::BoxError;
+use crate::ext::{AtStart, Context, Rules, Visit};
+use crate::ready::ready;
+
+/// A request that wants to start. Dropping it leaves the line and gives back what it has reserved.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    hosts: Hosts,
+    host: Arc<Host>,
+    origin: Origin,
+    rules: Option<Arc<dyn Rules>>,
+    visit: Option<Visit>,
+    contact: Option<Arc<str>>,
+    page: bool,
+    ask: Ask,
+    place: Place,
+    entered: Instant,
+    deadline: Instant,
+    never_wait: bool,
+    vigil: Vigil,
+    /// It had a grant before: the line was not full when it joined.
+    returning: bool,
+    holding: Holding,
+}
+
+/// What has to be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holding {
+    Nothing,
+    /// Perhaps a place in the line.
+    Line,
+    /// A place of the host.
+    Grant,
+}
+
+/// How a layer lets requests wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// Why the request is made.
+    pub(crate) purpose: PurposeKind,
+    /// Only pauses hold requests: no places, no gap.
+    pub(crate) pauses_only: bool,
+    /// Refuse rather than wait.
+    pub(crate) never_wait: bool,
+    /// Not before this, whatever the host allows.
+    pub(crate) not_before: Option<Instant>,
+}
+
+/// Waits for the turn of a request to `origin`, makes a clone of `inner` ready and stamps the start.
+///
+/// Nothing of the inner service is held while it waits for the host. Between the turn and the start pause, gap and rules
+/// are checked once more, so that a pause that arrives while the inner service gets ready holds the request.
+///
+/// # Cancel safety
+/// Dropping it leaves the line, gives a reserved place back and drops the inner clone with what it reserved.
+pub(crate) async fn admit<S, R>(
+    hosts: &Hosts,
+    origin: &Origin,
+    extensions: &Extensions,
+    manner: Manner,
+    inner: S,
+) -> Result<(S, Permit), BoxError>
+where
+    S: Service<R> + Clone,
+    S::Error: Into<BoxError>,
+{
+    let mut ticket = Ticket::new(hosts, origin, extensions, manner)?;
+    ticket.wait_for_the_visit(manner.not_before).await?;
+    loop {
+        ticket.turn().await?;
+        let mut service = inner.clone();
+        ready(&mut service).await.map_err(Into::into)?;
+        if let Some(permit) = ticket.start()? {
+            return Ok((service, permit));
+        }
+    }
+}
+
+impl Ticket {
+    fn new(
+        hosts: &Hosts,
+        origin: &Origin,
+        extensions: &Extensions,
+        manner: Manner,
+    ) -> Result<Self, Refusal> {
+        let context = extensions.get::<Context>();
+        let purpose = manner.purpose;
+        let now = hosts.clock().now();
+        let reads_robots_txt = context.is_some_and(|context| context.reads_robots_txt);
+        let class = match purpose {
+            _ if reads_robots_txt => Class::RobotsTxt,
+            PurposeKind::UserFetch => Class::Person,
+            _ => Class::Crawl,
+        };
+        let contact = context.and_then(|context| context.contact());
+        let Some(host) = hosts.host(origin, now.monotonic) else {
+            let why = HostRefusal::HostsFull;
+            return Err(HostRefused::new(origin.clone(), why, None, contact).into());
+        };
+        let place = host.core().queue.place(class);
+        let visit = context.and_then(|context| context.visit.clone());
+        if let (Some(visit), PurposeKind::UserFetch) = (&visit, purpose) {
+            visit.with(|journey| journey.one_gap = true);
+        }
+        let max_wait = if manner.never_wait {
+            Duration::ZERO
+        } else {
+            hosts.policy().longest_wait(purpose)
+        };
+        Ok(Self {
+            hosts: hosts.clone(),
+            origin: origin.clone(),
+            rules: context.and_then(|context| context.rules.clone()),
+            visit,
+            contact,
+            page: !reads_robots_txt,
+            ask: if manner.pauses_only {
+                Ask::pauses()
+            } else {
+                Ask::pace()
+            },
+            place,
+            entered: now.monotonic,
+            deadline: now.after(max_wait),
+            never_wait: manner.never_wait,
+            vigil: Vigil::default(),
+            returning: false,
+            holding: Holding::Nothing,
+            host,
+        })
+    }
+
+    /// A redirect may have asked its follower to wait, wherever it leads: outside the line, which it must not hold up.
+    async fn wait_for_the_visit(&self, not_before: Option<Instant>) -> Result<(), Refusal> {
+        let visit = self
+            .visit
+            .as_ref()
+            .and_then(|visit| visit.with(|journey| journey.not_before));
+        let Some(until) = visit.max(not_before) else {
+            return Ok(());
+        };
+        loop {
+            let now = self.hosts.clock().now();
+            if until <= now.monotonic {
+                return Ok(());
+            }
+            if until > self.deadline {
+                return Err(self.refusal(
+                    now,
+                    Denied {
+                        why: HostRefusal::Paused,
+                        retry_at: Some(until),
+                    },
+                ));
+            }
+            sleep(until - now.monotonic).await;
+        }
+    }
+
+    /// Waits until a place is reserved for this request.
+    async fn turn(&mut self) -> Result<(), Refusal> {
+        let mut timer: Option<Pin<Box<Sleep>>> = None;
+        loop {
+            let now = self.hosts.clock().now();
+            if !self.ask_the_rules(now)? {
+                self.renew_the_rules(now).await?;
+                continue;
+            }
+            let mut asked = Some(now);
+            let look = poll_fn(|task| self.poll_turn(task, &mut asked, &mut timer)).await;
+            match look {
+                Look::Granted => return Ok(()),
+                Look::Denied(denied) => {
+                    return Err(self.refusal(self.hosts.clock().now(), denied));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn poll_turn(
+        &mut self,
+        task: &mut Task<'_>,
+        asked: &mut Option<Now>,
+        timer: &mut Option<Pin<Box<Sleep>>>,
+    ) -> Poll<Look> {
+        let taken = self
+            .visit
+            .as_ref()
+            .and_then(|visit| visit.with(|journey| journey.last_start(self.host.key)));
+        loop {
+            let just_asked = asked.take();
+            let now = just_asked
+                .unwrap_or_else(|| self.hosts.clock().now())
+                .monotonic;
+            self.holding = Holding::Line;
+            let look = self.host.look(
+                now,
+                Looker {
+                    place: self.place,
+                    ask: self.ask,
+                    gap_taken_at: taken,
+                    deadline: self.deadline,
+                    asked: just_asked.is_some(),
+                    never_wait: self.never_wait,
+                    returning: self.returning,
+                    waker: task.waker(),
+                    vigil: &mut self.vigil,
+                },
+            );
+            match look {
+                Look::Granted => {
+                    self.holding = Holding::Grant;
+                    self.returning = true;
+                    return Poll::Ready(look);
+                }
+                Look::Due | Look::Denied(_) => return Poll::Ready(look),
+                Look::Behind => {
+                    *timer = None;
+                    return Poll::Pending;
+                }
+                Look::First(again) => {
+                    let span = again.saturating_duration_since(now);
+                    let timer = match timer {
+                        Some(timer) => {
+                            timer.as_mut().reset(tokio::time::Instant::now() + span);
+                            timer
+                        }
+                        None => timer.insert(Box::pin(sleep(span))),
+                    };
+                    if timer.as_mut().poll(task).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks the rules for this moment; `false` when they have to be renewed first.
+    fn ask_the_rules(&self, now: Now) -> Result<bool, Refusal> {
+        let Some(rules) = &self.rules else {
+            return Ok(true);
+        };
+        match rules.at_start(now) {
+            AtStart::Go { crawl_delay } => {
+                let longest = self.host.policy.longest_crawl_delay();
+                if let Some(delay) = crawl_delay.filter(|delay| *delay > longest) {
+                    let why = HostRefusal::CrawlDelayTooLong;
+                    let retry_at = Some(now.after(delay));
+                    return Err(self.refusal(now, Denied { why, retry_at }));
+                }
+                let key = self.hosts.key_of(&self.origin);
+                self.host.crawl_delay(key, crawl_delay, now.monotonic);
+                Ok(true)
+            }
+            AtStart::Refuse(refusal) => Err(*refusal),
+            AtStart::Renew => Ok(false),
+        }
+    }
+
+    /// Steps out of the line until the rules are known again.
+    async fn renew_the_rules(&mut self, now: Now) -> Result<(), Refusal> {
+        let Some(rules) = &self.rules else {
+            return Ok(());
+        };
+        self.holding = Holding::Line;
+        self.host
+            .step_out(now.monotonic, self.place, self.deadline, self.ask)
+            .map_err(|denied| self.refusal(now, denied))?;
+        let mut renewal = rules.renew();
+        let sent_away = poll_fn(|task| {
+            if let Some(denied) = self.host.sent_away(self.place, task.waker()) {
+                return Poll::Ready(Some(denied));
+            }
+            renewal.as_mut().poll(task).map(|()| None)
+        })
+        .await;
+        match sent_away {
+            Some(denied) => Err(self.refusal(self.hosts.clock().now(), denied)),
+            None => Ok(()),
+        }
+    }
+
+    /// Stamps the start. `None` when it may not start after all: the place in the line is kept and the grant is gone.
+    fn start(&mut self) -> Result<Option<Permit>, Refusal> {
+        let now = self.hosts.clock().now();
+        if !self.ask_the_rules(now)? {
+            self.host.unreserve(self.ask);
+            self.holding = Holding::Line;
+            return Ok(None);
+        }
+        let taken = self
+            .visit
+            .as_ref()
+            .and_then(|visit| visit.with(|journey| journey.last_start(self.host.key)));
+        let start = self.host.commit(now.monotonic, self.ask, taken);
+        self.holding = Holding::Line;
+        let Ok(started) = start else {
+            return Ok(None);
+        };
+        self.holding = Holding::Nothing;
+        if let Some(visit) = &self.visit {
+            visit.with(|journey| journey.started(self.host.key, started));
+        }
+        Ok(Some(Permit::new(
+            self.hosts.clone(),
+            Arc::clone(&self.host),
+            now.monotonic,
+            now.monotonic.saturating_duration_since(self.entered),
+            self.page,
+            !self.ask.pauses_only,
+            self.visit.clone(),
+        )))
+    }
+
+    fn refusal(&self, now: Now, denied: Denied) -> Refusal {
+        let retry_at = denied.retry_at.map(|at| now.wall_at(at));
+        HostRefused::new(
+            self.origin.clone(),
+            denied.why,
+            retry_at,
+            self.contact.clone(),
+        )
+        .into()
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        match self.holding {
+            Holding::Nothing => {}
+            Holding::Line => self.host.leave(self.place),
+            Holding::Grant => self.host.unreserve(self.ask),
+        }
+    }
+}
