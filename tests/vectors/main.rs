@@ -4,6 +4,7 @@
 //! folder, the same sub-folder and file names there.
 
 mod accept;
+mod cache;
 mod discovery;
 mod preferences;
 mod retry_after;
