@@ -9,6 +9,7 @@ mod discovery;
 mod preferences;
 mod retry_after;
 mod robots;
+mod robots_fetching;
 mod user_agent;
 
 /// Sets whose feature does not exist yet. It shrinks; a set that is played must not stand here.

@@ -6,6 +6,8 @@ use etiquette_robots::{ProductToken, Robots, leading_token, path_to_match, robot
 use etiquette_tests::vectors::{Report, rows};
 use serde_json::{Value, json};
 
+use crate::robots_fetching;
+
 const MATCHING: &str = "robots/matching.json";
 const PARSING: &str = "robots/parsing.json";
 
@@ -20,6 +22,7 @@ fn robots() {
         let id = text(&row["id"]);
         report.row(PARSING, id, parsing(&row));
     }
+    robots_fetching::play(&mut report);
     report.finish();
 }
 

@@ -14,6 +14,8 @@ use etiquette_core::host::Pace;
 use etiquette_core::{Identity, Now, Purpose, PurposeKind, Refusal};
 use http::{Extensions, Request, Response};
 
+use crate::robots::RobotsFacts;
+
 /// What the layers tell each other about a request on its way in. One extension, so that it costs one allocation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
@@ -166,6 +168,7 @@ pub struct Facts {
     pub(crate) pace: Option<Pace>,
     /// The hosts that have recorded the response: a layer further out with the same hosts does not again.
     pub(crate) recorded_by: HostsSet,
+    pub(crate) robots: Option<RobotsFacts>,
 }
 
 impl Facts {
@@ -210,6 +213,12 @@ impl Facts {
     #[must_use]
     pub fn pace(&self) -> Option<&Pace> {
         self.pace.as_ref()
+    }
+
+    /// What robots.txt said about the request. Absent for answers from `/robots.txt` itself and for an API under a key.
+    #[must_use]
+    pub fn robots(&self) -> Option<&RobotsFacts> {
+        self.robots.as_ref()
     }
 
     /// Adds to the facts of a response.

@@ -2,6 +2,9 @@
 //! the sites it visits.
 
 pub mod accept;
+mod boxed;
+#[cfg(feature = "client")]
+pub mod client;
 mod clock;
 pub mod conditional_cache;
 mod ext;
@@ -11,9 +14,12 @@ mod hosts;
 mod macros;
 mod ready;
 pub mod retry_after;
+pub mod robots;
+pub mod stack;
 pub mod user_agent;
 
 pub use accept::AcceptLayer;
+pub use boxed::{Body, BoxedFuture, BoxedService};
 #[cfg(feature = "test-util")]
 pub use clock::PausedClock;
 pub use clock::TokioClock;
@@ -28,6 +34,8 @@ pub use ext::Facts;
 pub use host_budget::HostBudgetLayer;
 pub use hosts::{Hosts, HostsBuilder, HostsTotals};
 pub use retry_after::RetryAfterLayer;
+pub use robots::{Robots, RobotsFacts, RobotsLayer};
+pub use stack::{Etiquette, EtiquetteLayer, EtiquetteService};
 pub use user_agent::UserAgentLayer;
 
 /// A boxed error, the error type of every layer: each of them can refuse.

@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | 2xx | the rules in its body |
 //! | 304 to a conditional request | the copy is good for another life |
-//! | 301, 302, 303, 307, 308 with `Location` | ask there, at most five times; the rules count for the first authority |
+//! | 301, 302, 303, 307, 308 with `Location` | ask there, at most ten times; the rules count for the first authority |
 //! | 408, 429, a redirect without a target | no answer yet: closed, or the old copy, until a later try |
 //! | any other 4xx | no rules; 401 and 403 may be made to close the site ([`RobotsPolicy::unauthorized_closes`]) |
 //! | 5xx, anything else, no answer, a cut or coded body | unreachable: closed, or the old copy, until a later try |
@@ -40,8 +40,9 @@ impl RobotsPolicy {
     pub const CEILING: Duration = Duration::from_secs(24 * 3600);
     /// How long an old copy may stand in while its site is unreachable (RFC 9309, 2.3.1.4).
     pub const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
-    /// How many redirects are followed (RFC 9309, 2.3.1.2).
-    pub const REDIRECTS: usize = 5;
+    /// How many redirects are followed: the five that RFC 9309, 2.3.1.2 asks for and as many again, because the rules
+    /// behind them are better than a guess.
+    pub const REDIRECTS: usize = 10;
     /// The octets that are read at least (RFC 9309, 2.5).
     pub const MIN_OCTETS: usize = 512_000;
 

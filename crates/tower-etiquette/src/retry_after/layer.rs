@@ -36,6 +36,13 @@ impl<C> RetryAfterLayer<C> {
         }
     }
 
+    /// The same settings over other host state.
+    #[must_use]
+    pub fn hosts(mut self, hosts: Hosts) -> Self {
+        self.settings.hosts = hosts;
+        self
+    }
+
     /// How often a request is sent at most. Default 3; 1 hands every answer on as received.
     #[must_use]
     pub fn attempts(mut self, attempts: NonZeroU32) -> Self {

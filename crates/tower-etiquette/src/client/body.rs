@@ -1,0 +1,206 @@
+//! The bodies of the ready-made client.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use encoding_rs::{Encoding, UTF_8};
+use http::{HeaderMap, header};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
+
+use crate::{Body, BoxError};
+
+/// A request body: octets in memory, cheap to clone, so that a request can be sent again after a pause or a redirect.
+/// Empty by default.
+#[derive(Clone, Default)]
+pub struct RequestBody(Full<Bytes>);
+
+impl<T: Into<Bytes>> From<T> for RequestBody {
+    fn from(octets: T) -> Self {
+        Self(Full::new(octets.into()))
+    }
+}
+
+impl HttpBody for RequestBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.0).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
+impl fmt::Debug for RequestBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestBody").finish_non_exhaustive()
+    }
+}
+
+/// A response body after decompression. It never yields more octets than the client's `max_body`.
+///
+/// Dropping it gives the host's place back.
+pub struct ResponseBody {
+    body: Body,
+    left: u64,
+    encoding: &'static Encoding,
+}
+
+impl ResponseBody {
+    pub(super) fn new(body: Body, max: u64, headers: &HeaderMap) -> Self {
+        Self {
+            body,
+            left: max,
+            encoding: encoding(headers),
+        }
+    }
+
+    /// The whole body, if it has at most `limit` octets.
+    ///
+    /// # Errors
+    /// [`BodyError::TooLarge`] as soon as more have come, [`BodyError::Broken`] when the body breaks off or takes too
+    /// long.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the body.
+    pub async fn bytes(mut self, limit: usize) -> Result<Bytes, BodyError> {
+        let mut all = BytesMut::new();
+        while let Some(frame) = self.frame().await {
+            let frame = frame.map_err(BodyError::from_box)?;
+            if let Ok(data) = frame.into_data() {
+                if data.len() > limit - all.len() {
+                    return Err(BodyError::TooLarge);
+                }
+                all.extend_from_slice(&data);
+            }
+        }
+        Ok(all.freeze())
+    }
+
+    /// The whole body as text, if it has at most `limit` octets. The charset is that of Content-Type, UTF-8 without one;
+    /// a byte order mark wins over both. What cannot be decoded becomes U+FFFD.
+    ///
+    /// # Errors
+    /// Those of [`ResponseBody::bytes`].
+    pub async fn text(self, limit: usize) -> Result<String, BodyError> {
+        let encoding = self.encoding;
+        let octets = self.bytes(limit).await?;
+        Ok(encoding.decode(&octets).0.into_owned())
+    }
+}
+
+/// The charset parameter of Content-Type.
+fn encoding(headers: &HeaderMap) -> &'static Encoding {
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .map(|value| value.as_bytes())
+        .unwrap_or_default();
+    content_type
+        .split(|&b| b == b';')
+        .skip(1)
+        .filter_map(|parameter| {
+            let at = parameter.iter().position(|&b| b == b'=')?;
+            let (name, value) = (
+                parameter[..at].trim_ascii(),
+                parameter[at + 1..].trim_ascii(),
+            );
+            let value = value
+                .strip_prefix(b"\"")
+                .and_then(|v| v.strip_suffix(b"\""))
+                .unwrap_or(value);
+            name.eq_ignore_ascii_case(b"charset")
+                .then(|| Encoding::for_label(value))
+                .flatten()
+        })
+        .next()
+        .unwrap_or(UTF_8)
+}
+
+impl HttpBody for ResponseBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Some(Ok(data)) = frame
+            .as_ref()
+            .map(|frame| frame.as_ref().map(Frame::data_ref))
+        {
+            let octets = data.map_or(0, |data| data.len() as u64);
+            match self.left.checked_sub(octets) {
+                Some(left) => self.left = left,
+                None => return Poll::Ready(Some(Err(BodyError::TooLarge.into()))),
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseBody")
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a body could not be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// It has more octets than the limit.
+    TooLarge,
+    /// It broke off or took too long.
+    Broken(BoxError),
+}
+
+impl BodyError {
+    fn from_box(error: BoxError) -> Self {
+        match error.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(error) => Self::Broken(error),
+        }
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLarge => "the body is larger than the limit",
+            Self::Broken(_) => "the body broke off",
+        })
+    }
+}
+
+impl std::error::Error for BodyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::TooLarge => None,
+            Self::Broken(error) => Some(error.as_ref()),
+        }
+    }
+}

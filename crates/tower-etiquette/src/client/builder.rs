@@ -1,0 +1,275 @@
+use std::fmt;
+use std::net::IpAddr;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use etiquette_core::identity::Identity;
+use http::{Method, Request, Response, Uri};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use tower_http::decompression::Decompression;
+use tower_http::follow_redirect::FollowRedirect;
+use tower_service::Service;
+
+use super::body::{RequestBody, ResponseBody};
+use super::connect::{Connector, Settings};
+use super::error::Error;
+use super::limits::{Limits, Times};
+use super::redirect::Redirects;
+use crate::boxed::BoxedFuture;
+use crate::conditional_cache::MemoryStore;
+use crate::ready::ready;
+use crate::retry_after::CloneWith;
+use crate::{BoxError, BoxedService, Etiquette, Hosts, Purpose};
+
+/// A polite HTTPS client. Cloning is cheap; clones share connections, cache, rules and budgets.
+///
+/// It is a tower `Service` too.
+#[derive(Clone)]
+pub struct Client {
+    service: BoxedService<RequestBody>,
+    max_body: u64,
+}
+
+impl Client {
+    /// A client in the name of `identity`, with the defaults of the [module](super).
+    #[must_use]
+    pub fn new(identity: Identity) -> Self {
+        Self::builder(identity)
+            .build()
+            .expect("the built-in root certificates can be read")
+    }
+
+    /// A client whose limits and layers can be changed.
+    #[must_use]
+    pub fn builder(identity: Identity) -> ClientBuilder {
+        ClientBuilder {
+            stack: Etiquette::new(identity)
+                .retry_after(|layer| layer.clone_body(again as fn(&_) -> _)),
+            connect: Settings {
+                timeout: Duration::from_secs(10),
+                ..Settings::default()
+            },
+            times: Times {
+                head: Duration::from_secs(30),
+                idle: Duration::from_secs(30),
+                total: Duration::from_secs(300),
+            },
+            max_body: 64 << 20,
+            max_redirects: 10,
+        }
+    }
+
+    /// GETs `url`, following redirects.
+    ///
+    /// # Errors
+    /// [`Error::refusal`] tells which layer refused it, why, and when to come back; other errors are those of the
+    /// connection.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the host's queue or gives its place back.
+    pub async fn get(&self, url: &str) -> Result<Response<ResponseBody>, Error> {
+        self.get_for(url, Purpose::default()).await
+    }
+
+    /// GETs `url` for `purpose`, following redirects.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    ///
+    /// # Cancel safety
+    /// As [`Client::get`].
+    pub async fn get_for(
+        &self,
+        url: &str,
+        purpose: Purpose,
+    ) -> Result<Response<ResponseBody>, Error> {
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| Error::new(BoxError::from(http::Error::from(error))))?;
+        let mut request = Request::new(RequestBody::default());
+        *request.method_mut() = Method::GET;
+        *request.uri_mut() = uri;
+        request.extensions_mut().insert(purpose);
+        self.request(request).await
+    }
+
+    /// Sends `request`, following redirects.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    ///
+    /// # Cancel safety
+    /// As [`Client::get`].
+    pub async fn request(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Error> {
+        let mut client = self.clone();
+        ready(&mut client).await?;
+        client.call(request).await
+    }
+}
+
+impl Service<Request<RequestBody>> for Client {
+    type Response = Response<ResponseBody>;
+    type Error = Error;
+    type Future = ClientFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.service.poll_ready(cx).map_err(Error::new)
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        ClientFuture {
+            response: self.service.call(request),
+            max_body: self.max_body,
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+/// The future of a [`Client`].
+#[derive(Debug)]
+pub struct ClientFuture {
+    response: BoxedFuture,
+    max_body: u64,
+}
+
+impl Future for ClientFuture {
+    type Output = Result<Response<ResponseBody>, Error>;
+
+    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let response = std::task::ready!(std::pin::Pin::new(&mut self.response).poll(cx))
+            .map_err(Error::new)?;
+        let (parts, body) = response.into_parts();
+        let body = ResponseBody::new(body, self.max_body, &parts.headers);
+        Poll::Ready(Ok(Response::from_parts(parts, body)))
+    }
+}
+
+/// The layers of a [`Client`]: its bodies are in memory, so that each request can be sent again.
+pub type Stack = Etiquette<MemoryStore, CloneWith<fn(&RequestBody) -> Option<RequestBody>>>;
+
+fn again(body: &RequestBody) -> Option<RequestBody> {
+    Some(body.clone())
+}
+
+/// Builds a [`Client`].
+#[derive(Clone, Debug)]
+pub struct ClientBuilder {
+    stack: Stack,
+    connect: Settings,
+    times: Times,
+    max_body: u64,
+    max_redirects: usize,
+}
+
+impl ClientBuilder {
+    /// Host state of its own; see [`Etiquette::hosts`].
+    #[must_use]
+    pub fn hosts(self, hosts: Hosts) -> Self {
+        self.stack(|stack| stack.hosts(hosts))
+    }
+
+    /// Changes the layers.
+    #[must_use]
+    pub fn stack(mut self, change: impl FnOnce(Stack) -> Stack) -> Self {
+        self.stack = change(self.stack);
+        self
+    }
+
+    /// How long connecting may take, TLS included; default 10 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect.timeout = timeout;
+        self
+    }
+
+    /// How long a response head may take from the start of an attempt, connecting included; default 30 s.
+    #[must_use]
+    pub fn head_timeout(mut self, timeout: Duration) -> Self {
+        self.times.head = timeout;
+        self
+    }
+
+    /// How long a site may be silent within a body; default 30 s. A caller who does not read is no silence.
+    #[must_use]
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.times.idle = timeout;
+        self
+    }
+
+    /// How long an attempt may take from its start to the end of the body; default 5 min.
+    #[must_use]
+    pub fn total_timeout(mut self, timeout: Duration) -> Self {
+        self.times.total = timeout;
+        self
+    }
+
+    /// The most octets of a body after decompression; default 64 MiB.
+    #[must_use]
+    pub fn max_body(mut self, octets: u64) -> Self {
+        self.max_body = octets;
+        self
+    }
+
+    /// How many redirects are followed; default 10. One more is an error. With 0 every redirect is handed on as it is.
+    #[must_use]
+    pub fn max_redirects(mut self, redirects: usize) -> Self {
+        self.max_redirects = redirects;
+        self
+    }
+
+    /// Connects to `address` instead of what the name of `host` resolves to, for this port.
+    #[must_use]
+    pub fn resolve(mut self, host: &str, port: u16, address: IpAddr) -> Self {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        self.connect.resolve.insert((host, port), address);
+        self
+    }
+
+    /// Trusts a root certificate, in DER, beside the built-in ones.
+    #[must_use]
+    pub fn root_certificate(mut self, der: Vec<u8>) -> Self {
+        self.connect.roots.push(CertificateDer::from(der));
+        self
+    }
+
+    /// Refuses to connect to addresses that are not public: private, loopback, link-local, metadata and the like. Off
+    /// by default; switch it on where somebody else chooses the URLs. Every hop is checked after name resolution. It
+    /// cannot hold behind another HTTP proxy.
+    #[must_use]
+    pub fn public_addresses_only(mut self, only: bool) -> Self {
+        self.connect.public_only = only;
+        self
+    }
+
+    /// The client.
+    ///
+    /// # Errors
+    /// When a root certificate cannot be read.
+    pub fn build(self) -> Result<Client, Error> {
+        let connector = Connector::new(self.connect).map_err(Error::new)?;
+        let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(90))
+            .build::<_, RequestBody>(connector);
+        let stack = self.stack.service(Limits::new(http, self.times));
+        let service = if self.max_redirects == 0 {
+            BoxedService::new(Decompression::new(stack))
+        } else {
+            let redirects = FollowRedirect::with_policy(stack, Redirects::new(self.max_redirects));
+            BoxedService::new(Decompression::new(redirects))
+        };
+        Ok(Client {
+            service,
+            max_body: self.max_body,
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! A ready-made polite HTTPS client (feature `client`).
+//!
+//! hyper's pooled client, HTTP/1.1 and HTTP/2, TLS by rustls with ring and the Mozilla roots, the whole stack of
+//! [`Etiquette`](crate::Etiquette) around it, and redirects and decompression outside of the stack, where each hop meets
+//! the rules and the budget of its own host.
+//!
+//! ```no_run
+//! use tower_etiquette::{Identity, client::Client};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html").build()?;
+//! let client = Client::new(identity);
+//! let response = client.get("https://www.rust-lang.org/").await?;
+//! println!("{}", response.into_body().text(1 << 20).await?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Defaults
+//! | limit | default | setter |
+//! | --- | --- | --- |
+//! | connect, TLS included | 10 s | [`connect_timeout`](ClientBuilder::connect_timeout) |
+//! | response head, from the start of an attempt | 30 s | [`head_timeout`](ClientBuilder::head_timeout) |
+//! | silence within a body | 30 s | [`idle_timeout`](ClientBuilder::idle_timeout) |
+//! | an attempt, from its start to the end of the body | 5 min | [`total_timeout`](ClientBuilder::total_timeout) |
+//! | octets of a body after decompression | 64 MiB | [`max_body`](ClientBuilder::max_body) |
+//! | redirects | 10 | [`max_redirects`](ClientBuilder::max_redirects) |
+//!
+//! Waiting for a host's budget or for the end of a pause counts for none of them: it is bounded by the `max_wait` of
+//! [`Hosts`](crate::Hosts), and a longer wait is refused at once with the instant to come back at.
+
+mod body;
+mod builder;
+mod connect;
+mod error;
+mod limits;
+mod redirect;
+
+pub use body::{BodyError, RequestBody, ResponseBody};
+pub use builder::{Client, ClientBuilder, ClientFuture, Stack};
+pub use error::Error;

@@ -1,0 +1,59 @@
+//! Redirects outside the stack: each hop is a request of its own to the layers below.
+
+use http::{Request, Uri};
+use tower_http::follow_redirect::policy::{Action, Attempt, FilterCredentials, Policy};
+
+use super::body::RequestBody;
+use super::error::TooManyRedirects;
+use crate::ext::{Context, Visit};
+use crate::{BoxError, Origin, Purpose};
+
+/// Follows a bounded number of redirects, drops credentials on the way to another origin, and lets all hops share one
+/// visit.
+#[derive(Clone, Debug)]
+pub(super) struct Redirects {
+    left: usize,
+    credentials: FilterCredentials,
+}
+
+impl Redirects {
+    pub(super) fn new(max: usize) -> Self {
+        let credentials = FilterCredentials::new()
+            .allow_extension::<Purpose>()
+            .allow_extension::<Context>();
+        Self {
+            left: max,
+            credentials,
+        }
+    }
+}
+
+impl Policy<RequestBody, BoxError> for Redirects {
+    fn redirect(&mut self, attempt: &Attempt<'_>) -> Result<Action, BoxError> {
+        // A target that is no http or https URL is handed on with the redirect that named it.
+        if !followable(attempt.location()) {
+            return Ok(Action::Stop);
+        }
+        let Some(left) = self.left.checked_sub(1) else {
+            return Err(TooManyRedirects.into());
+        };
+        self.left = left;
+        Policy::<RequestBody, BoxError>::redirect(&mut self.credentials, attempt)
+    }
+
+    fn on_request(&mut self, request: &mut Request<RequestBody>) {
+        Policy::<RequestBody, BoxError>::on_request(&mut self.credentials, request);
+        let context = Context::of(request.extensions_mut());
+        if context.visit.is_none() {
+            context.visit = Some(Visit::default());
+        }
+    }
+
+    fn clone_body(&self, body: &RequestBody) -> Option<RequestBody> {
+        Some(body.clone())
+    }
+}
+
+fn followable(uri: &Uri) -> bool {
+    Origin::of(uri).is_ok()
+}

@@ -1,0 +1,305 @@
+//! One reading of robots.txt: the request, its redirects, its body, and what it means for the record.
+
+use std::error::Error;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use etiquette_core::identity::Identity;
+use etiquette_core::retry_after::RetryAfter;
+use etiquette_core::robots_txt::{Answer, Known, RobotsPolicy, Trouble};
+use etiquette_core::{Now, Origin, PurposeKind, Refusal};
+use etiquette_robots::{Robots, resolve};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
+use http_body::Body;
+use http_body_util::BodyExt;
+use tokio::time::{Instant, sleep_until};
+use tower_service::Service;
+
+use super::layer::Shared;
+use super::table::{Key, Slot};
+use crate::BoxError;
+use crate::ext::{AtStart, Context, Rules};
+use crate::ready::ready;
+
+/// What a reading leaves for those who waited for it. `Err`: nothing was read because the host does not admit the
+/// request; the record has not changed.
+pub(super) type Outcome = Result<(), Refusal>;
+
+/// The longest time that a reading may wait for its host's budget to let it start: the longest `max_wait`.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// One reading, for whoever waits for it.
+pub(super) struct Reading {
+    pub(super) shared: Arc<Shared>,
+    pub(super) slot: Arc<Slot>,
+    pub(super) key: Key,
+    pub(super) identity: Identity,
+    pub(super) purpose: PurposeKind,
+    pub(super) epoch: u64,
+}
+
+/// What the response to the last request of a reading came to.
+enum Read {
+    Rules(Robots, HeaderMap),
+    Unavailable(HeaderMap),
+    Closed(http::StatusCode, HeaderMap),
+    NotModified(HeaderMap),
+    Trouble(Trouble, Option<Duration>),
+    Refused(Refusal),
+}
+
+impl Reading {
+    /// Reads robots.txt through `inner` and puts the outcome into the record.
+    ///
+    /// # Cancel safety
+    /// Dropping it changes nothing: the next one who asks reads anew.
+    pub(super) async fn run<S, ReqBody, ResBody>(self, inner: S) -> Outcome
+    where
+        S: Service<Request<ReqBody>, Response = Response<ResBody>>,
+        S::Error: Into<BoxError>,
+        ReqBody: Default,
+        ResBody: Body,
+    {
+        let started = Arc::new(Started::new(self.crawl_delay()));
+        let read = self
+            .within_time(&started, self.follow(inner, &started))
+            .await;
+        let policy = &self.shared.settings.policy;
+        let now = self.shared.settings.clock.now().monotonic;
+        let mut state = self.slot.lock();
+        state.reading_ended();
+        match read {
+            Read::Rules(robots, headers) => {
+                state
+                    .record
+                    .keep(Known::Rules(robots), &headers, policy, now, self.epoch)
+            }
+            Read::Unavailable(headers) => {
+                state
+                    .record
+                    .keep(Known::Unavailable, &headers, policy, now, self.epoch)
+            }
+            Read::Closed(status, headers) => {
+                state
+                    .record
+                    .keep(Known::Closed(status), &headers, policy, now, self.epoch);
+            }
+            Read::NotModified(headers) => state.record.confirm(&headers, policy, now, self.epoch),
+            Read::Trouble(trouble, after) => state.record.fail(trouble, after, now),
+            Read::Refused(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    /// The Crawl-delay of the copy that is read anew: it holds for this request too.
+    fn crawl_delay(&self) -> Option<Duration> {
+        match self.slot.lock().record.known() {
+            Some(Known::Rules(robots)) => robots.group(&self.key.tokens.crawl).crawl_delay(),
+            _ => None,
+        }
+    }
+
+    /// Ends `reading` as unreachable when a request of it takes too long. Its time counts from its start: waiting for
+    /// the host's budget is nobody's failure.
+    async fn within_time(&self, started: &Started, reading: impl Future<Output = Read>) -> Read {
+        let settings = &self.shared.settings;
+        let time = settings.policy.reading_time();
+        let asked = Instant::now();
+        let last = asked
+            + if settings.hosts.is_some() {
+                LONGEST_WAIT + time
+            } else {
+                time
+            };
+        let mut reading = pin!(reading);
+        let mut sleep = pin!(sleep_until(last));
+        poll_fn(|cx| {
+            if let Poll::Ready(read) = reading.as_mut().poll(cx) {
+                return Poll::Ready(read);
+            }
+            // A request may have started in this very poll.
+            let end = started.at().map_or(last, |start| last.min(start + time));
+            if sleep.deadline() != end {
+                sleep.as_mut().reset(end);
+            }
+            sleep
+                .as_mut()
+                .poll(cx)
+                .map(|()| Read::Trouble(Trouble::NoResponse, None))
+        })
+        .await
+    }
+
+    async fn follow<S, ReqBody, ResBody>(&self, mut inner: S, started: &Arc<Started>) -> Read
+    where
+        S: Service<Request<ReqBody>, Response = Response<ResBody>>,
+        S::Error: Into<BoxError>,
+        ReqBody: Default,
+        ResBody: Body,
+    {
+        let settings = &self.shared.settings;
+        let Some(mut uri) = self.key.origin.uri("/robots.txt") else {
+            return Read::Trouble(Trouble::NoResponse, None);
+        };
+        for hop in 0..=RobotsPolicy::REDIRECTS {
+            let request = self.request(&uri, hop == 0, started);
+            let response = match send(&mut inner, request).await {
+                Ok(response) => response,
+                Err(error) => return failed(&error),
+            };
+            let (parts, body) = response.into_parts();
+            match Answer::read(parts.status, &parts.headers, &settings.policy) {
+                Answer::Rules => return self.rules(parts.headers, body).await,
+                Answer::NotModified if hop == 0 => return Read::NotModified(parts.headers),
+                Answer::Unavailable => return Read::Unavailable(parts.headers),
+                Answer::Closed => return Read::Closed(parts.status, parts.headers),
+                Answer::Redirect(location) => match target(&uri, &location) {
+                    Some(target) => uri = target,
+                    None => return Read::Trouble(Trouble::Redirects, None),
+                },
+                Answer::Trouble(trouble) => {
+                    let after = self.asked_to_wait(&parts.headers);
+                    return Read::Trouble(trouble, after);
+                }
+                _ => return Read::Trouble(Trouble::Status(parts.status), None),
+            }
+            // The body of a redirect holds its place until it is gone: before the next hop asks for one.
+            drop(body);
+        }
+        Read::Trouble(Trouble::Redirects, None)
+    }
+
+    fn request<ReqBody: Default>(
+        &self,
+        uri: &Uri,
+        conditional: bool,
+        started: &Arc<Started>,
+    ) -> Request<ReqBody> {
+        let mut request = Request::new(ReqBody::default());
+        *request.method_mut() = Method::GET;
+        *request.uri_mut() = uri.clone();
+        let headers = request.headers_mut();
+        headers.insert(
+            header::USER_AGENT,
+            self.identity.user_agent(self.purpose).clone(),
+        );
+        if let Some(from) = self
+            .identity
+            .from()
+            .filter(|_| self.purpose != PurposeKind::UserFetch)
+        {
+            headers.insert(header::FROM, from.clone());
+        }
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/plain"));
+        headers.insert(
+            header::ACCEPT_ENCODING,
+            HeaderValue::from_static("identity"),
+        );
+        if conditional && let Some(validators) = self.slot.lock().record.validators() {
+            validators.apply(headers);
+        }
+        let context = Context::of(request.extensions_mut());
+        context.identity = Some(self.identity.clone());
+        context.reads_robots_txt = true;
+        context.rules = Some(Arc::clone(started) as Arc<dyn Rules>);
+        request
+    }
+
+    /// Reads the body up to the limit. What lies beyond is left unread.
+    async fn rules<B: Body>(&self, headers: HeaderMap, body: B) -> Read {
+        let limit = self.shared.settings.policy.octets();
+        let mut octets = Vec::new();
+        let mut body = pin!(body);
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else {
+                return Read::Trouble(Trouble::Cut, None);
+            };
+            let Ok(mut data) = frame.into_data() else {
+                continue;
+            };
+            while bytes::Buf::has_remaining(&data) && octets.len() <= limit {
+                let chunk = bytes::Buf::chunk(&data);
+                let take = chunk.len().min(limit + 1 - octets.len());
+                octets.extend_from_slice(&chunk[..take]);
+                bytes::Buf::advance(&mut data, take);
+            }
+            if octets.len() > limit {
+                break;
+            }
+        }
+        let tokens = std::iter::once(&self.key.tokens.crawl)
+            .chain(&self.key.tokens.user)
+            .cloned();
+        let robots = Robots::builder()
+            .tokens(tokens)
+            .max_octets(limit)
+            .parse(&octets);
+        Read::Rules(robots, headers)
+    }
+
+    fn asked_to_wait(&self, headers: &HeaderMap) -> Option<Duration> {
+        RetryAfter::of(headers, self.shared.settings.clock.now().wall).wait()
+    }
+}
+
+async fn send<S, R>(inner: &mut S, request: R) -> Result<S::Response, BoxError>
+where
+    S: Service<R>,
+    S::Error: Into<BoxError>,
+{
+    ready(inner).await.map_err(Into::into)?;
+    inner.call(request).await.map_err(Into::into)
+}
+
+/// Where a redirect leads, if it leads to a place that HTTP can ask.
+fn target(from: &Uri, location: &[u8]) -> Option<Uri> {
+    let location = String::from_utf8_lossy(location);
+    let target: Uri = resolve(&from.to_string(), &location)?.parse().ok()?;
+    Origin::of(&target).is_ok().then_some(target)
+}
+
+/// An error of the inner service: the host's own refusal is passed on, anything else is a site that gave no answer.
+fn failed(error: &BoxError) -> Read {
+    let error: &(dyn Error + 'static) = error.as_ref();
+    match Refusal::find(error) {
+        Some(refusal) => Read::Refused(refusal.clone()),
+        None => Read::Trouble(Trouble::NoResponse, None),
+    }
+}
+
+/// The rules of a request for robots.txt itself: always allowed. Remembers when the last of them started.
+#[derive(Debug)]
+struct Started {
+    crawl_delay: Option<Duration>,
+    at: Mutex<Option<Instant>>,
+}
+
+impl Started {
+    fn new(crawl_delay: Option<Duration>) -> Self {
+        Self {
+            crawl_delay,
+            at: Mutex::new(None),
+        }
+    }
+
+    fn at(&self) -> Option<Instant> {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rules for Started {
+    fn at_start(&self, _: Now) -> AtStart {
+        // Asked for the last time when the request starts.
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        AtStart::Go {
+            crawl_delay: self.crawl_delay,
+        }
+    }
+
+    fn renew(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
+    }
+}

@@ -1,0 +1,216 @@
+//! All layers in the right order, in one call.
+//!
+//! ```text
+//! UserAgent · Accept       the name, and what can be read
+//! Robots                   may it be asked for?
+//! ConditionalCache         is it known already?
+//! RetryAfter               did the site ask for a pause?
+//! HostBudget               is it this request's turn?
+//! your client
+//! ```
+//!
+//! Redirects belong outside the stack, so that each hop meets the rules, the cache and the budget of its own host: a
+//! client that follows redirects by itself hides them from every layer. The ready-made client (feature `client`) does
+//! it right.
+
+use std::fmt;
+use std::sync::Arc;
+
+use etiquette_core::identity::Identity;
+use etiquette_core::store::ResponseStore;
+use http::{Request, Response};
+use http_body::Body as HttpBody;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::accept::AcceptService;
+use crate::conditional_cache::{ConditionalCache, MemoryStore};
+use crate::host_budget::HostBudget;
+use crate::retry_after::{EmptyBodies, ReplayBody, RetryAfter};
+use crate::user_agent::UserAgent;
+use crate::{
+    Accept, AcceptLayer, BoxError, BoxedService, ConditionalCacheLayer, HostBudgetLayer, Hosts,
+    RetryAfterLayer, Robots, RobotsLayer, UserAgentLayer,
+};
+
+/// Builds the whole stack in the right order.
+///
+/// ```
+/// # use std::convert::Infallible;
+/// # use http::{Request, Response};
+/// # use http_body_util::Empty;
+/// # use bytes::Bytes;
+/// # use tower::{ServiceExt, service_fn};
+/// # use tower_etiquette::{Etiquette, Identity};
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), tower_etiquette::BoxError> {
+/// let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html").build()?;
+/// let site = service_fn(|request: Request<Empty<Bytes>>| async move {
+///     assert!(request.headers()["user-agent"].to_str().unwrap().contains("ExampleBot/0.1"));
+///     Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
+/// });
+/// let client = Etiquette::new(identity).service(site);
+/// let request = Request::get("http://site.example/").body(Empty::new())?;
+/// let response = client.oneshot(request).await?;
+/// assert_eq!(response.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Etiquette<St = MemoryStore, C = EmptyBodies> {
+    user_agent: UserAgentLayer,
+    accept: AcceptLayer,
+    robots: RobotsLayer,
+    cache: ConditionalCacheLayer<St>,
+    retry_after: RetryAfterLayer<C>,
+    budget: HostBudgetLayer,
+}
+
+/// What [`Etiquette`] puts around a service `S`.
+pub type EtiquetteService<S, St = MemoryStore, C = EmptyBodies> =
+    UserAgent<AcceptService<Robots<ConditionalCache<RetryAfter<HostBudget<S>, C>, St>>>>;
+
+impl Etiquette {
+    /// All layers with their defaults, in the name of `identity`, with the host state that the whole process shares.
+    #[must_use]
+    pub fn new(identity: Identity) -> Self {
+        let hosts = Hosts::process_wide();
+        Self {
+            user_agent: UserAgentLayer::new(identity),
+            accept: AcceptLayer::new(Accept::any()),
+            robots: RobotsLayer::new().hosts(hosts.clone()),
+            cache: ConditionalCacheLayer::new(),
+            retry_after: RetryAfterLayer::new(hosts.clone()),
+            budget: HostBudgetLayer::new(hosts),
+        }
+    }
+}
+
+impl<St: ResponseStore, C> Etiquette<St, C> {
+    /// Host state of its own: policy, budgets, pauses. By default every stack of the process shares one, because two
+    /// stacks built apart must not double the rate that a site sees.
+    #[must_use]
+    pub fn hosts(mut self, hosts: Hosts) -> Self {
+        self.cache = self.cache.clock(Arc::clone(hosts.clock()));
+        self.robots = self.robots.hosts(hosts.clone());
+        self.retry_after = self.retry_after.hosts(hosts.clone());
+        self.budget = HostBudgetLayer::new(hosts);
+        self
+    }
+
+    /// What responses may be; everything by default.
+    #[must_use]
+    pub fn accept(mut self, accept: AcceptLayer) -> Self {
+        self.accept = accept;
+        self
+    }
+
+    /// Changes how the client is named.
+    #[must_use]
+    pub fn user_agent(mut self, change: impl FnOnce(UserAgentLayer) -> UserAgentLayer) -> Self {
+        self.user_agent = change(self.user_agent);
+        self
+    }
+
+    /// Changes how robots.txt is read.
+    #[must_use]
+    pub fn robots(mut self, change: impl FnOnce(RobotsLayer) -> RobotsLayer) -> Self {
+        self.robots = change(self.robots);
+        self
+    }
+
+    /// Changes how responses are kept, and where.
+    #[must_use]
+    pub fn cache<Other>(
+        self,
+        change: impl FnOnce(ConditionalCacheLayer<St>) -> ConditionalCacheLayer<Other>,
+    ) -> Etiquette<Other, C> {
+        Etiquette {
+            user_agent: self.user_agent,
+            accept: self.accept,
+            robots: self.robots,
+            cache: change(self.cache),
+            retry_after: self.retry_after,
+            budget: self.budget,
+        }
+    }
+
+    /// Changes what is retried, and how often.
+    #[must_use]
+    pub fn retry_after<Other>(
+        self,
+        change: impl FnOnce(RetryAfterLayer<C>) -> RetryAfterLayer<Other>,
+    ) -> Etiquette<St, Other> {
+        Etiquette {
+            user_agent: self.user_agent,
+            accept: self.accept,
+            robots: self.robots,
+            cache: self.cache,
+            retry_after: change(self.retry_after),
+            budget: self.budget,
+        }
+    }
+}
+
+impl<St: ResponseStore, C: Clone> Etiquette<St, C> {
+    /// The layers as one, for a [`ServiceBuilder`](https://docs.rs/tower/0.5/tower/struct.ServiceBuilder.html).
+    #[must_use]
+    pub fn layer(&self) -> EtiquetteLayer<St, C> {
+        EtiquetteLayer(self.clone())
+    }
+
+    /// The layers around `inner`.
+    #[must_use]
+    pub fn service<S>(&self, inner: S) -> EtiquetteService<S, St, C> {
+        let inner = self.retry_after.layer(self.budget.layer(inner));
+        let inner = self.robots.layer(self.cache.layer(inner));
+        self.user_agent.layer(self.accept.layer(inner))
+    }
+
+    /// The layers around `inner`, without their type: `Clone`, `Send` and `Sync`, for axum's `State` and for struct
+    /// fields.
+    #[must_use]
+    pub fn boxed<S, ReqBody, ResBody>(&self, inner: S) -> BoxedService<ReqBody>
+    where
+        S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        ReqBody: HttpBody + Default + Send + 'static,
+        ResBody: HttpBody + Send + 'static,
+        ResBody::Data: Send,
+        ResBody::Error: Into<BoxError>,
+        C: ReplayBody<ReqBody> + Send + Sync + 'static,
+    {
+        BoxedService::new(self.service(inner))
+    }
+}
+
+impl<St, C: Clone> Clone for Etiquette<St, C> {
+    fn clone(&self) -> Self {
+        Self {
+            user_agent: self.user_agent.clone(),
+            accept: self.accept.clone(),
+            robots: self.robots.clone(),
+            cache: self.cache.clone(),
+            retry_after: self.retry_after.clone(),
+            budget: self.budget.clone(),
+        }
+    }
+}
+
+impl<St, C> fmt::Debug for Etiquette<St, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Etiquette").finish_non_exhaustive()
+    }
+}
+
+/// The layers of an [`Etiquette`] as one layer. Services made from it, and from its clones, share what they know.
+#[derive(Clone, Debug)]
+pub struct EtiquetteLayer<St = MemoryStore, C = EmptyBodies>(Etiquette<St, C>);
+
+impl<S, St: ResponseStore, C: Clone> Layer<S> for EtiquetteLayer<St, C> {
+    type Service = EtiquetteService<S, St, C>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        self.0.service(inner)
+    }
+}
