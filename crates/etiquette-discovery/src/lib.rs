@@ -11,10 +11,18 @@
 //! | a page and want its links | [`html`] |
 //! | a reference and want a URI | [`reference`] |
 //! | a sitemap and want its entries | [`sitemap`] |
+//! | a feed and want to know when to ask again | [`feed`] |
+//! | an llms.txt or an API catalog | [`llms_txt`], [`linkset`] |
+//!
+//! # Features
+//! `feed-rs` reads the entries of feeds (`feed::parse`), with the crate of that name.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod feed;
 pub mod html;
 pub mod link_header;
+pub mod linkset;
+pub mod llms_txt;
 pub mod plan;
 pub mod reference;
 pub mod sitemap;

@@ -1,0 +1,471 @@
+//! A feed's life: when to ask for it again, and when never.
+//!
+//! # Flow
+//! After each poll the caller hands [`FeedState::record`] what came of it; the answer is [`Next`]: a time, or the end.
+//! [`FeedState`] is a plain value to keep between runs. [`Hints::of`] reads what the feed itself says about its pace.
+//! The polls themselves go through a client with a conditional cache, so that an unchanged feed costs a 304.
+//!
+//! # Pace
+//! | Poll | Next |
+//! |---|---|
+//! | a feed, with hints | after the longest of `ttl`, `updatePeriod`/`updateFrequency` and what is left of `max-age`: 10 minutes at least, a week at most |
+//! | a feed, without hints | after 1 hour; twice as long with each unchanged poll in a row after the third, up to 12 hours |
+//! | 404, 401, 403, 451 | 2 hours, then twice as long each time, up to a week |
+//! | 410 | never (RFC 9110, 15.5.11) |
+//! | 429, 5xx, no answer | 1 hour, then twice as long each time, up to a day |
+//!
+//! None of these is ever before `Retry-After`, nor in an hour or on a day that `skipHours` and `skipDays` name (GMT).
+//! A week caps a `max-age` that was set for pictures and caught the feed too; whether a poll then costs a request is the
+//! cache's decision.
+//!
+//! # Non-goals
+//! The content of feeds, but for the feature `feed-rs`, which reads entries; WebSub.
+
+mod hints;
+#[cfg(feature = "feed-rs")]
+#[cfg_attr(docsrs, doc(cfg(feature = "feed-rs")))]
+mod parse;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use etiquette_core::RetryAfter;
+use etiquette_core::cache_policy::ResponseDirectives;
+use http::{HeaderMap, StatusCode, Uri, header};
+
+pub use hints::Hints;
+#[cfg(feature = "feed-rs")]
+pub use parse::{Feed, FeedEntry, MAX_FEED, NotAFeed, parse};
+
+use crate::reference::resolve;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The pace without any hint.
+pub const UNHINTED: Duration = HOUR;
+/// The fastest pace that a hint can ask for.
+pub const FASTEST: Duration = Duration::from_secs(600);
+
+/// Unchanged polls in a row after which a feed without hints is asked for less often.
+const PATIENCE: u32 = 3;
+
+/// What is known about a feed between two polls. A plain value, to be kept wherever the caller keeps things.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FeedState {
+    /// When to poll next; none before the first poll.
+    pub next_poll_at: Option<SystemTime>,
+    /// Where the feed moved for good (301 or 308): ask there from now on, and keep that address.
+    pub moved_to: Option<Uri>,
+    /// Whether the feed is gone for good: it is not to be asked for again.
+    pub stopped: bool,
+    /// What the feed said about its pace when it was read last.
+    pub hints: Hints,
+    /// Polls in a row that brought nothing new.
+    pub unchanged: u32,
+    /// Polls in a row that found no feed (404, 401, 403, 451).
+    pub missing: u32,
+    /// Polls in a row that found no working server.
+    pub failed: u32,
+}
+
+/// What came of a poll.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Poll<'a> {
+    /// A response.
+    Answer {
+        /// Its status.
+        status: StatusCode,
+        /// Its fields.
+        headers: &'a HeaderMap,
+        /// What the feed says about its pace; none for a response without a feed, such as a 304.
+        hints: Option<Hints>,
+        /// Whether it brought something new.
+        changed: bool,
+    },
+    /// A redirect from this address; the caller asks there next.
+    Redirect {
+        /// Its status.
+        status: StatusCode,
+        /// Its fields.
+        headers: &'a HeaderMap,
+        /// The address that redirects.
+        from: &'a Uri,
+    },
+    /// No answer: the network failed.
+    NoAnswer,
+    /// A refusal before anything was sent, for example because the host pauses; and until when, if that is known.
+    Refused {
+        /// When to come back.
+        retry_at: Option<SystemTime>,
+    },
+}
+
+/// What to do next about a feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Next {
+    /// Poll again at this time.
+    At(SystemTime),
+    /// Follow the redirect now, as one more request of this poll.
+    Follow(Uri),
+    /// Never again.
+    Stop,
+}
+
+impl FeedState {
+    /// A feed that was never polled.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes what came of a poll at the wall time `now` and says what is next.
+    ///
+    /// A caller that is told to [`Follow`](Next::Follow) more than five times in a row records [`Poll::NoAnswer`].
+    pub fn record(&mut self, poll: Poll<'_>, now: SystemTime) -> Next {
+        if self.stopped {
+            return Next::Stop;
+        }
+        match poll {
+            Poll::Answer {
+                status,
+                headers,
+                hints,
+                changed,
+            } => self.answer(status, headers, hints, changed, now),
+            Poll::Redirect {
+                status,
+                headers,
+                from,
+            } => self.redirect(status, headers, from, now),
+            Poll::NoAnswer => self.failure(None, now),
+            Poll::Refused { retry_at } => {
+                // Nothing was sent, so nothing was learnt but the time.
+                let earliest = self.earliest(FASTEST, now);
+                self.at(retry_at.map_or(earliest, |at| at.max(earliest)))
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        hints: Option<Hints>,
+        changed: bool,
+        now: SystemTime,
+    ) -> Next {
+        let asked = asked_wait(headers, now);
+        match status.as_u16() {
+            200..=299 | 304 => {
+                self.missing = 0;
+                self.failed = 0;
+                self.unchanged = if changed {
+                    0
+                } else {
+                    self.unchanged.saturating_add(1)
+                };
+                if let Some(hints) = hints {
+                    self.hints = hints;
+                }
+                let wait = match self.hints.pace().max(fresh_for(headers)) {
+                    Some(hinted) => hinted.clamp(FASTEST, WEEK),
+                    None => doubled(UNHINTED, self.unchanged.saturating_sub(PATIENCE), 12 * HOUR),
+                };
+                self.wait(wait, asked, now)
+            }
+            410 => {
+                self.stopped = true;
+                self.next_poll_at = None;
+                Next::Stop
+            }
+            401 | 403 | 404 | 451 => {
+                self.failed = 0;
+                self.missing = self.missing.saturating_add(1);
+                self.wait(doubled(HOUR, self.missing, WEEK), asked, now)
+            }
+            _ => self.failure(asked, now),
+        }
+    }
+
+    fn redirect(
+        &mut self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        from: &Uri,
+        now: SystemTime,
+    ) -> Next {
+        let target = headers
+            .get(header::LOCATION)
+            .and_then(|location| std::str::from_utf8(location.as_bytes()).ok())
+            .and_then(|location| resolve(from, location).ok());
+        let Some(target) = target else {
+            return self.failure(asked_wait(headers, now), now);
+        };
+        // Only as long as every hop so far was for good is the new address the feed's own.
+        let first = self.moved_to.is_none() || self.moved_to.as_ref() == Some(from);
+        if matches!(status.as_u16(), 301 | 308) && first {
+            self.moved_to = Some(target.clone());
+        }
+        Next::Follow(target)
+    }
+
+    fn failure(&mut self, asked: Option<Duration>, now: SystemTime) -> Next {
+        self.failed = self.failed.saturating_add(1);
+        self.wait(doubled(HOUR, self.failed - 1, DAY), asked, now)
+    }
+
+    /// The next poll after `wait`, or after what the server asked for if that is longer.
+    fn wait(&mut self, wait: Duration, asked: Option<Duration>, now: SystemTime) -> Next {
+        let wait = asked.map_or(wait, |asked| asked.max(wait));
+        let at = self.earliest(wait, now);
+        self.at(at)
+    }
+
+    fn earliest(&self, wait: Duration, now: SystemTime) -> SystemTime {
+        // A Retry-After of centuries is beyond what some platforms' clocks can hold: as late as can be said.
+        let at = now
+            .checked_add(wait)
+            .unwrap_or_else(|| now + Duration::from_secs(100 * 365 * 24 * 3600));
+        self.hints.not_skipped(at)
+    }
+
+    fn at(&mut self, at: SystemTime) -> Next {
+        let at = self.hints.not_skipped(at);
+        self.next_poll_at = Some(at);
+        Next::At(at)
+    }
+}
+
+/// `unit × 2^times`, capped.
+fn doubled(unit: Duration, times: u32, cap: Duration) -> Duration {
+    2u32.checked_pow(times)
+        .and_then(|factor| unit.checked_mul(factor))
+        .map_or(cap, |wait| wait.min(cap))
+}
+
+fn asked_wait(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    RetryAfter::of(headers, now).wait()
+}
+
+/// What is left of the response's freshness, if it has any.
+fn fresh_for(headers: &HeaderMap) -> Option<Duration> {
+    let max_age = ResponseDirectives::of(headers).max_age?;
+    let age = headers
+        .get(header::AGE)
+        .and_then(|age| age.to_str().ok()?.trim().parse().ok())
+        .map_or(Duration::ZERO, Duration::from_secs);
+    Some(max_age.saturating_sub(age)).filter(|left| !left.is_zero())
+}
+
+/// Hours since 1970 and the hour of the week, which begins on a Thursday as the epoch does.
+fn hour_of_week(at: SystemTime) -> (u64, u64) {
+    let hours = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / 3600;
+    (hours, hours % (7 * 24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> SystemTime {
+        httpdate::parse_http_date(text).unwrap()
+    }
+
+    fn now() -> SystemTime {
+        at("Sun, 01 Nov 2026 12:00:00 GMT")
+    }
+
+    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        fields
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect::<HeaderMap>()
+    }
+
+    fn poll(
+        state: &mut FeedState,
+        status: u16,
+        fields: &[(&'static str, &'static str)],
+        hints: &str,
+    ) -> Next {
+        let headers = headers(fields);
+        let poll = Poll::Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: &headers,
+            hints: (!hints.is_empty()).then(|| Hints::of(hints.as_bytes())),
+            changed: status == 200,
+        };
+        state.record(poll, now())
+    }
+
+    fn after(minutes: u64) -> Next {
+        Next::At(now() + Duration::from_secs(minutes * 60))
+    }
+
+    #[test]
+    fn never_under_an_hour_without_a_hint() {
+        let mut state = FeedState::new();
+        assert_eq!(
+            poll(&mut state, 200, &[], "<rss><channel></channel></rss>"),
+            after(60)
+        );
+        assert_eq!(
+            poll(&mut state, 200, &[("cache-control", "max-age=0")], ""),
+            after(60)
+        );
+        assert_eq!(
+            poll(&mut state, 200, &[("cache-control", "no-cache")], ""),
+            after(60)
+        );
+        assert_eq!(state.next_poll_at, Some(now() + HOUR));
+    }
+
+    #[test]
+    fn a_quiet_feed_without_hints_is_asked_less_often() {
+        let mut state = FeedState::new();
+        let waits: Vec<_> = (0..9).map(|_| poll(&mut state, 304, &[], "")).collect();
+        let expected = [60, 60, 60, 120, 240, 480, 720, 720, 720].map(after);
+        assert_eq!(waits, expected);
+        assert_eq!(poll(&mut state, 200, &[], ""), after(60));
+    }
+
+    #[test]
+    fn the_longest_hint_counts_between_ten_minutes_and_a_week() {
+        let mut state = FeedState::new();
+        let feed = "<rss><channel><ttl>30</ttl></channel></rss>";
+        assert_eq!(poll(&mut state, 200, &[], feed), after(30));
+        assert_eq!(
+            poll(
+                &mut state,
+                304,
+                &[("cache-control", "max-age=7200"), ("age", "600")],
+                ""
+            ),
+            after(110)
+        );
+        // What the feed said holds until it is read again.
+        assert_eq!(poll(&mut state, 304, &[], ""), after(30));
+        assert_eq!(
+            poll(
+                &mut state,
+                200,
+                &[],
+                "<rss><channel><ttl>1</ttl></channel></rss>"
+            ),
+            after(10)
+        );
+        assert_eq!(
+            poll(
+                &mut state,
+                200,
+                &[("cache-control", "max-age=31536000")],
+                "<rss/>"
+            ),
+            after(7 * 24 * 60)
+        );
+    }
+
+    #[test]
+    fn retry_after_is_never_shortened() {
+        let mut state = FeedState::new();
+        assert_eq!(
+            poll(&mut state, 503, &[("retry-after", "7200")], ""),
+            after(120)
+        );
+        assert_eq!(
+            poll(&mut state, 429, &[("retry-after", "60")], ""),
+            after(120)
+        );
+        assert_eq!(
+            poll(&mut state, 503, &[("retry-after", "99999999")], ""),
+            Next::At(now() + Duration::from_secs(99_999_999))
+        );
+        let Next::At(_) = poll(
+            &mut state,
+            503,
+            &[("retry-after", "18446744073709551615")],
+            "",
+        ) else {
+            panic!("a time")
+        };
+    }
+
+    #[test]
+    fn gone_is_for_good_and_missing_slows_down() {
+        let mut state = FeedState::new();
+        let waits: Vec<_> = (0..9).map(|_| poll(&mut state, 404, &[], "")).collect();
+        let expected = [2, 4, 8, 16, 32, 64, 128, 168, 168].map(|hours| after(hours * 60));
+        assert_eq!(waits, expected);
+        assert_eq!(poll(&mut state, 410, &[], ""), Next::Stop);
+        assert_eq!(poll(&mut state, 200, &[], ""), Next::Stop);
+        assert_eq!(state.next_poll_at, None);
+    }
+
+    #[test]
+    fn failures_back_off_for_a_day_at_most() {
+        let mut state = FeedState::new();
+        let waits: Vec<_> = (0..7)
+            .map(|_| state.record(Poll::NoAnswer, now()))
+            .collect();
+        let expected = [1, 2, 4, 8, 16, 24, 24].map(|hours| after(hours * 60));
+        assert_eq!(waits, expected);
+        poll(&mut state, 304, &[], "");
+        assert_eq!(state.record(Poll::NoAnswer, now()), after(60));
+    }
+
+    #[test]
+    fn a_refusal_says_when() {
+        let mut state = FeedState::new();
+        let until = now() + 3 * HOUR;
+        let poll = Poll::Refused {
+            retry_at: Some(until),
+        };
+        assert_eq!(state.record(poll, now()), Next::At(until));
+        assert_eq!(
+            state.record(Poll::Refused { retry_at: None }, now()),
+            after(10)
+        );
+        assert_eq!(state.failed, 0);
+    }
+
+    #[test]
+    fn only_a_chain_of_permanent_redirects_moves_the_feed() {
+        let uri = |path: &str| {
+            format!("https://www.example.com{path}")
+                .parse::<Uri>()
+                .unwrap()
+        };
+        let mut state = FeedState::new();
+        let mut hop = |status: u16, from: &str, to: &'static str| {
+            let headers = headers(&[("location", to)]);
+            let poll = Poll::Redirect {
+                status: StatusCode::from_u16(status).unwrap(),
+                headers: &headers,
+                from: &uri(from),
+            };
+            (state.record(poll, now()), state.moved_to.clone())
+        };
+        assert_eq!(
+            hop(301, "/a", "/b"),
+            (Next::Follow(uri("/b")), Some(uri("/b")))
+        );
+        assert_eq!(
+            hop(308, "/b", "/c"),
+            (Next::Follow(uri("/c")), Some(uri("/c")))
+        );
+        assert_eq!(
+            hop(302, "/c", "/d"),
+            (Next::Follow(uri("/d")), Some(uri("/c")))
+        );
+        assert_eq!(
+            hop(301, "/d", "/e"),
+            (Next::Follow(uri("/e")), Some(uri("/c")))
+        );
+        let (next, _) = hop(301, "/e", "mailto:x@example.com");
+        assert_eq!(next, after(60));
+    }
+}
