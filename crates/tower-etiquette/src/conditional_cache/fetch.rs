@@ -255,9 +255,12 @@ impl<St: ResponseStore> Fetch<St> {
             self.supersede(status).await;
             return Landed::Private(Own::new(self.passed(response)));
         }
-        let extent = match status {
-            StatusCode::PARTIAL_CONTENT => part(response.headers(), None).unwrap_or(Extent::Whole),
-            _ => Extent::Whole,
+        let (extent, promised) = match status {
+            StatusCode::PARTIAL_CONTENT => (
+                part(response.headers(), None).unwrap_or(Extent::Whole),
+                part_length(response.headers()),
+            ),
+            _ => (Extent::Whole, None),
         };
         let head = StoredResponse::new(
             status,
@@ -293,6 +296,7 @@ impl<St: ResponseStore> Fetch<St> {
         let stream = Stream::new(
             Arc::new(head),
             length,
+            promised,
             Box::pin(ResponseBody::passing(body)),
             max,
             keep,
@@ -386,13 +390,7 @@ fn declared<B: Body>(response: &Response<B>) -> Option<u64> {
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
         .and_then(|text| text.parse().ok());
-    let promised = match response.status() {
-        StatusCode::PARTIAL_CONTENT => part_length(response.headers()),
-        _ => None,
-    };
-    promised
-        .or(stated)
-        .or_else(|| response.body().size_hint().exact())
+    stated.or_else(|| response.body().size_hint().exact())
 }
 
 /// The selecting fields of a response after a 304, which may bring another Vary.

@@ -26,8 +26,10 @@ pub(super) type Keep = Box<dyn FnOnce(Bytes) -> Pin<Box<dyn Future<Output = ()> 
 /// A body under way.
 pub(super) struct Stream {
     head: Arc<StoredResponse>,
-    /// What Content-Length promises.
+    /// The length of the message, as its framing promises.
     declared: Option<u64>,
+    /// The length of a part, as Content-Range promises: one that does not keep it is not stored.
+    promised: Option<u64>,
     max: usize,
     state: Mutex<State>,
     wakers: Arc<Wakers>,
@@ -117,6 +119,7 @@ impl Stream {
     pub(super) fn new(
         head: Arc<StoredResponse>,
         declared: Option<u64>,
+        promised: Option<u64>,
         upstream: Upstream,
         max: usize,
         keep: Keep,
@@ -124,6 +127,7 @@ impl Stream {
         Arc::new(Self {
             head,
             declared,
+            promised,
             max,
             state: Mutex::new(State {
                 upstream: Some(upstream),
@@ -222,7 +226,7 @@ impl Stream {
             None => {
                 state.upstream = None;
                 if state.keep.is_some() {
-                    state.store();
+                    self.store(state);
                 } else {
                     state.end = Some(End::Complete);
                 }
@@ -260,32 +264,41 @@ impl Stream {
                 .is_some_and(|body| body.is_end_stream());
         if whole && state.keep.is_some() {
             state.last = Some(chunk);
-            state.store();
+            self.store(state);
         } else {
             state.chunks.push_back(chunk);
         }
     }
-}
 
-impl State {
     /// Begins to store what has been read.
-    fn store(&mut self) {
-        let Some(keep) = self.keep.take() else { return };
-        let mut parts = self.chunks.iter().chain(&self.last);
+    fn store(&self, state: &mut State) {
+        let Some(keep) = state.keep.take() else {
+            return;
+        };
+        let mut parts = state.chunks.iter().chain(&state.last);
         let body = match (parts.next(), parts.next()) {
+            _ if self.promised.is_some_and(|length| length != state.received) => {
+                if let Some(last) = state.last.take() {
+                    state.chunks.push_back(last);
+                }
+                return;
+            }
             (None, _) => Bytes::new(),
+            // A copy of its own: a slice would keep the whole buffer of the connection alive.
             (Some(only), None) => Bytes::copy_from_slice(only),
             _ => {
-                let mut all = BytesMut::with_capacity(usize::try_from(self.received).unwrap_or(0));
-                for part in self.chunks.iter().chain(&self.last) {
+                let mut all = BytesMut::with_capacity(usize::try_from(state.received).unwrap_or(0));
+                for part in state.chunks.iter().chain(&state.last) {
                     all.extend_from_slice(part);
                 }
                 all.freeze()
             }
         };
-        self.storing = Some(keep(body));
+        state.storing = Some(keep(body));
     }
+}
 
+impl State {
     fn stop(&mut self, end: End) {
         self.keep = None;
         self.upstream = None;
