@@ -4,3 +4,8 @@
 pub mod promises;
 pub mod site;
 pub mod vectors;
+
+/// The README's Rust blocks, compiled so that they run as pasted.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
