@@ -11,6 +11,7 @@ mod retry_after;
 mod robots;
 mod robots_fetching;
 mod user_agent;
+mod web_bot_auth;
 
 /// Sets whose feature does not exist yet. It shrinks; a set that is played must not stand here.
 const NOT_YET: &[(&str, &str)] = &[];

@@ -1,4 +1,5 @@
-//! Base64 (RFC 4648), the standard alphabet as in structured fields. Small enough to go without a dependency.
+//! Base64 (RFC 4648): the standard alphabet as in structured fields, and the one for URLs as in keys. Small enough to
+//! go without a dependency.
 
 /// Decodes the standard alphabet. Missing padding and stray last bits pass, as RFC 9651, 4.2.7 recommends.
 pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
@@ -33,24 +34,66 @@ fn sextet(octet: u8) -> Option<u8> {
     }
 }
 
+/// Encodes with the standard alphabet and padding.
+#[cfg(any(feature = "signatures", test))]
+pub(crate) fn encode(octets: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut encoded = String::with_capacity(octets.len().div_ceil(3) * 4);
+    for group in octets.chunks(3) {
+        let mut padded = [0; 4];
+        padded[1..=group.len()].copy_from_slice(group);
+        let bits = u32::from_be_bytes(padded);
+        for at in 0..4 {
+            if at <= group.len() {
+                let sextet = bits >> (18 - 6 * at) & 0x3f;
+                encoded.push(ALPHABET[sextet as usize].into());
+            } else {
+                encoded.push('=');
+            }
+        }
+    }
+    encoded
+}
+
+/// Decodes the alphabet for URLs.
+#[cfg(any(feature = "signatures", test))]
+pub(crate) fn decode_url(text: &str) -> Option<Vec<u8>> {
+    if text.contains(['+', '/', '=']) {
+        return None;
+    }
+    decode(text.replace('-', "+").replace('_', "/").as_bytes())
+}
+
+/// Encodes with the alphabet for URLs, without padding.
+#[cfg(any(feature = "signatures", test))]
+pub(crate) fn encode_url(octets: &[u8]) -> String {
+    let encoded = encode(octets).replace('+', "-").replace('/', "_");
+    encoded.trim_end_matches('=').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn decodes() {
-        for (text, expected) in [
-            ("", Some(&b""[..])),
-            ("Zg==", Some(b"f")),
-            ("Zg", Some(b"f")),
-            ("Zm8=", Some(b"fo")),
-            ("Zm9v", Some(b"foo")),
-            ("+/+/", Some(&[0xfb, 0xff, 0xbf])),
-            ("A", None),
-            ("Zg=a", None),
-            ("Z-", None),
+    fn both_ways() {
+        for (text, octets) in [
+            ("", &b""[..]),
+            ("Zg==", b"f"),
+            ("Zm8=", b"fo"),
+            ("Zm9v", b"foo"),
+            ("Zm9vYg==", b"foob"),
+            ("+/+/", &[0xfb, 0xff, 0xbf]),
         ] {
-            assert_eq!(decode(text.as_bytes()).as_deref(), expected, "{text}");
+            assert_eq!(decode(text.as_bytes()).as_deref(), Some(octets), "{text}");
+            assert_eq!(encode(octets), text);
+            assert_eq!(decode_url(&encode_url(octets)).as_deref(), Some(octets));
         }
+        assert_eq!(encode_url(&[0xfb, 0xff, 0xbf]), "-_-_");
+        assert_eq!(decode(b"Zg").as_deref(), Some(&b"f"[..]));
+        for bad in ["A", "Zg=a", "Z-"] {
+            assert_eq!(decode(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(decode_url("+A"), None);
     }
 }

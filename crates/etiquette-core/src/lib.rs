@@ -19,6 +19,8 @@ pub mod purpose;
 pub mod refusal;
 pub mod retry_after;
 pub mod robots_txt;
+#[cfg(feature = "signatures")]
+pub mod signing;
 pub mod store;
 
 pub use accept::Accept;

@@ -4,8 +4,12 @@
 //! is: one fault voids the whole field.
 
 mod parse;
+#[cfg(any(feature = "signatures", test))]
+mod write;
 
 pub(crate) use parse::dictionary;
+#[cfg(feature = "signatures")]
+pub(crate) use write::{inner_list, parameters};
 
 /// A bare item (RFC 9651, 3.3).
 #[derive(Clone, Debug, PartialEq)]
@@ -46,8 +50,8 @@ pub(crate) struct Member {
     pub(crate) parameters: Parameters,
 }
 
+/// The parameter called `name`.
 #[cfg(any(feature = "signatures", test))]
-/// The last of the parameters called `name`.
 pub(crate) fn parameter<'p>(parameters: &'p Parameters, name: &str) -> Option<&'p Bare> {
     let found = parameters.iter().find(|(key, _)| key == name);
     found.map(|(_, value)| value)
