@@ -14,6 +14,7 @@ use httpdate::HttpDate;
 
 use crate::accept::TypeRefused;
 use crate::identity::NameRefused;
+use crate::preferences::UseRefused;
 use crate::purpose::PermitRefused;
 use crate::robots_txt::Trouble;
 use crate::{InvalidOrigin, Origin};
@@ -34,6 +35,10 @@ pub enum Refusal {
     Permit(PermitRefused),
     /// The answer's type is not one that was asked for.
     Type(TypeRefused),
+    /// The site does not want its answer to be used as the client declared.
+    Use(UseRefused),
+    /// The request could not be signed.
+    Unsigned(Unsigned),
     /// The host's budget, pause or queue does not admit the request.
     Host(HostRefused),
     /// The caller wanted a stored answer only, and there is none.
@@ -80,6 +85,18 @@ pub struct NotStored {
 pub struct NoOrigin {
     /// What the URI lacks.
     pub cause: InvalidOrigin,
+}
+
+/// The request lacks a part that its signature shall cover (RFC 9421, 2.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unsigned {
+    /// The origin that was asked for, if the request names one.
+    pub origin: Option<Origin>,
+    /// The component, as it would stand in Signature-Input.
+    pub component: String,
+    /// Where the client's operator can be reached, if it has an identity.
+    pub contact: Option<Arc<str>>,
 }
 
 /// A host does not admit a request now.
@@ -142,6 +159,8 @@ impl Refusal {
             Self::Name(leaf) => leaf.why.kind(),
             Self::Permit(leaf) => leaf.why.kind(),
             Self::Type(leaf) => leaf.why.kind(),
+            Self::Use(_) => "unwanted_use",
+            Self::Unsigned(_) => "unsigned",
             Self::Host(leaf) => leaf.why.kind(),
             Self::NotStored(_) => "not_stored",
         }
@@ -157,6 +176,8 @@ impl Refusal {
             Self::Name(leaf) => leaf.origin.as_ref(),
             Self::Permit(leaf) => leaf.origin.as_ref(),
             Self::Type(leaf) => leaf.origin.as_ref(),
+            Self::Use(leaf) => leaf.origin.as_ref(),
+            Self::Unsigned(leaf) => leaf.origin.as_ref(),
             Self::Host(leaf) => Some(&leaf.origin),
             Self::NotStored(leaf) => Some(&leaf.origin),
         }
@@ -170,6 +191,8 @@ impl Refusal {
             | Self::Name(_)
             | Self::Permit(_)
             | Self::Type(_)
+            | Self::Use(_)
+            | Self::Unsigned(_)
             | Self::Disallowed(_)
             | Self::NotStored(_) => None,
             Self::RobotsUnreachable(leaf) => leaf.retry_at,
@@ -196,6 +219,8 @@ impl Refusal {
             Self::Name(leaf) => leaf.contact.as_deref(),
             Self::Permit(leaf) => leaf.contact.as_deref(),
             Self::Type(leaf) => leaf.contact.as_deref(),
+            Self::Use(leaf) => leaf.contact.as_deref(),
+            Self::Unsigned(leaf) => leaf.contact.as_deref(),
             Self::Host(leaf) => leaf.contact.as_deref(),
         }
     }
@@ -248,6 +273,8 @@ impl Error for Refusal {
             Self::Name(leaf) => leaf,
             Self::Permit(leaf) => leaf,
             Self::Type(leaf) => leaf,
+            Self::Use(leaf) => leaf,
+            Self::Unsigned(leaf) => leaf,
             Self::Host(leaf) => leaf,
             Self::NotStored(leaf) => leaf,
         })
@@ -309,6 +336,18 @@ impl From<PermitRefused> for Refusal {
 impl From<TypeRefused> for Refusal {
     fn from(leaf: TypeRefused) -> Self {
         Self::Type(leaf)
+    }
+}
+
+impl From<UseRefused> for Refusal {
+    fn from(leaf: UseRefused) -> Self {
+        Self::Use(leaf)
+    }
+}
+
+impl From<Unsigned> for Refusal {
+    fn from(leaf: Unsigned) -> Self {
+        Self::Unsigned(leaf)
     }
 }
 
@@ -390,6 +429,34 @@ impl fmt::Display for RobotsUnreachable {
 }
 
 impl Error for RobotsUnreachable {}
+
+impl Unsigned {
+    /// A refusal because the request lacks `component`.
+    #[must_use]
+    pub fn new(
+        origin: Option<Origin>,
+        component: impl Into<String>,
+        contact: Option<Arc<str>>,
+    ) -> Self {
+        Self {
+            origin,
+            component: component.into(),
+            contact,
+        }
+    }
+}
+
+impl fmt::Display for Unsigned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "its signature covers {}, which it does not have",
+            self.component
+        )
+    }
+}
+
+impl Error for Unsigned {}
 
 impl HostRefused {
     /// A refusal of `origin` because of `why`.

@@ -15,6 +15,8 @@ mod macros;
 mod ready;
 pub mod retry_after;
 pub mod robots;
+#[cfg(feature = "signatures")]
+pub mod sign;
 pub mod stack;
 pub mod user_agent;
 
@@ -35,6 +37,8 @@ pub use host_budget::HostBudgetLayer;
 pub use hosts::{Hosts, HostsBuilder, HostsTotals};
 pub use retry_after::RetryAfterLayer;
 pub use robots::{Robots, RobotsFacts, RobotsLayer};
+#[cfg(feature = "signatures")]
+pub use sign::SignLayer;
 pub use stack::{Etiquette, EtiquetteLayer, EtiquetteService};
 pub use user_agent::UserAgentLayer;
 

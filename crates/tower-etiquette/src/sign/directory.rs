@@ -1,0 +1,155 @@
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use etiquette_core::signing::{Signer, directory};
+use http::header::{ALLOW, HOST};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use tower_service::Service;
+
+use crate::{Clock, TokioClock};
+
+/// Serves the public key of a [`Signer`] as a key directory, signed for the host that it is asked at.
+///
+/// A service of its own, to nest where the client's operator serves the link of its signatures:
+/// `Router::new().route_service(KeyDirectory::PATH, directory)` in axum. It answers GET and HEAD at [`Self::PATH`] and
+/// 404 elsewhere.
+#[derive(Clone, Debug)]
+pub struct KeyDirectory {
+    signer: Signer,
+    body: Bytes,
+    clock: Arc<dyn Clock>,
+}
+
+/// The future of [`KeyDirectory`].
+pub type DirectoryFuture = Ready<Result<Response<Full<Bytes>>, Infallible>>;
+
+impl KeyDirectory {
+    /// Where verifiers look for it.
+    pub const PATH: &'static str = directory::PATH;
+
+    /// The directory with the key of `signer`.
+    #[must_use]
+    pub fn new(signer: &Signer) -> Self {
+        Self {
+            body: directory::document([signer.key().public()]).into(),
+            signer: signer.clone(),
+            clock: Arc::new(TokioClock),
+        }
+    }
+
+    /// Where the time of the signature comes from; the system's wall clock by default.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+        let status = |status| {
+            let mut answer = Response::new(Full::default());
+            *answer.status_mut() = status;
+            answer
+        };
+        if request.uri().path() != Self::PATH {
+            return status(StatusCode::NOT_FOUND);
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut answer = status(StatusCode::METHOD_NOT_ALLOWED);
+            let allowed = HeaderValue::from_static("GET, HEAD");
+            answer.headers_mut().insert(ALLOW, allowed);
+            return answer;
+        }
+        let Some(authority) = authority(request) else {
+            return status(StatusCode::BAD_REQUEST);
+        };
+        let body = std::str::from_utf8(&self.body).unwrap_or_default();
+        let now = self.clock.now().wall;
+        let mut answer = Response::new(match *request.method() {
+            Method::HEAD => Full::default(),
+            _ => Full::new(self.body.clone()),
+        });
+        *answer.headers_mut() = directory::headers(
+            self.signer.key(),
+            body,
+            &authority,
+            now,
+            directory::LIFETIME,
+        );
+        answer
+    }
+}
+
+/// The host that the request was made to, in lower case and without a default port: what a verifier puts for
+/// `@authority`. Over TLS the port of `https` is the default one; this service does not know which it is.
+fn authority<B>(request: &Request<B>) -> Option<String> {
+    let host = match request.uri().authority() {
+        Some(authority) => authority.as_str(),
+        None => request.headers().get(HOST)?.to_str().ok()?,
+    };
+    let host = host.trim().to_ascii_lowercase();
+    let host = host
+        .strip_suffix(":443")
+        .or_else(|| host.strip_suffix(":80"))
+        .unwrap_or(&host);
+    // What goes into the base that is signed must not end its line.
+    let is_host = !host.is_empty() && host.bytes().all(|octet| octet.is_ascii_graphic());
+    is_host.then(|| host.to_owned())
+}
+
+impl<B> Service<Request<B>> for KeyDirectory {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = DirectoryFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> DirectoryFuture {
+        ready(Ok(self.answer(&request)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etiquette_core::signing::SigningKey;
+
+    use super::*;
+
+    #[test]
+    fn answers_where_it_is_looked_for() {
+        let (key, jwk) = SigningKey::generate().unwrap();
+        let signer = Signer::new(key, "https://www.example.com").unwrap();
+        let directory = KeyDirectory::new(&signer);
+        let ask = |method: Method, path: &str| {
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .header(HOST, "WWW.example.com:443");
+            directory.answer(&request.body(()).unwrap())
+        };
+        let answer = ask(Method::GET, KeyDirectory::PATH);
+        assert_eq!(answer.headers()["content-type"], directory::MEDIA_TYPE);
+        assert!(answer.headers().contains_key("signature"));
+        let keys = directory::keys(std::str::from_utf8(&directory.body).unwrap()).unwrap();
+        assert_eq!(keys, [signer.key().public().clone()]);
+        let secret = jwk
+            .split("\"d\":\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        assert!(
+            !std::str::from_utf8(&directory.body)
+                .unwrap()
+                .contains(secret)
+        );
+        assert_eq!(ask(Method::POST, KeyDirectory::PATH).status(), 405);
+        assert_eq!(ask(Method::GET, "/").status(), 404);
+    }
+}
