@@ -1,1 +1,6 @@
-//! examples.
+//! The programs behind the examples: each example is a thin main over a `run` in here, so that tests call the same.
+
+pub mod crawl;
+pub mod hyper_client;
+pub mod reqwest_client;
+pub mod site;

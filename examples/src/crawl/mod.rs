@@ -1,0 +1,161 @@
+//! A polite crawl, seen from both ends of the wire.
+//!
+//! Without targets the program serves a small site to itself, crawls it twice and then judges itself by what the site
+//! saw. With targets it crawls those. It is an example, no crawler framework: one process, one list of URLs in memory,
+//! nothing kept of the pages but their links.
+
+mod args;
+mod engine;
+mod error;
+mod frontier;
+mod nofollow;
+mod pace;
+mod record;
+mod report;
+mod targets;
+mod visit;
+
+use std::io::Write;
+use std::pin::pin;
+use std::time::Duration;
+
+use etiquette_tests::promises::Promises;
+use http::Uri;
+use tower_etiquette::identity::Identity;
+
+pub use args::{Args, Resolve};
+pub use error::Error;
+pub use record::{From, Record, Refused};
+pub use report::Tally;
+pub use targets::BadTarget;
+
+use crate::site;
+use engine::Engine;
+use report::Report;
+
+/// The name of a crawler of loopback sites, which have nobody who could wonder about it.
+const TOKEN: &str = "ExampleBot";
+const VERSION: &str = "0.1";
+const INFO: &str = "https://www.example.com/bot.html";
+
+/// The gap towards the site that the program serves to itself: shorter than that site's Crawl-delay, so that the site
+/// decides. Towards others it is the default of the layers.
+const OWN_GAP: Duration = Duration::from_millis(200);
+
+/// What a crawl came to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// How each run went: one with targets, two without.
+    pub runs: Vec<Tally>,
+    /// What the log of the program's own site says, if it was crawled.
+    pub promises: Option<Promises>,
+    /// Whether it was stopped before its end.
+    pub stopped: bool,
+}
+
+impl Outcome {
+    /// The exit status: 1 if a promise broke, else 0.
+    #[must_use]
+    pub fn status(&self) -> u8 {
+        u8::from(self.promises.as_ref().is_some_and(Promises::any_broken))
+    }
+}
+
+/// Crawls as `args` say, tells `out` what happens, and ends early, with the summary, when `stop` does.
+///
+/// # Errors
+/// When a target may not be crawled like this, the name is not valid, or a file or socket cannot be used. That a page
+/// fails is no error of the crawl.
+pub async fn run(
+    args: &Args,
+    out: &mut (dyn Write + Send),
+    stop: impl Future<Output = ()> + Send,
+) -> Result<Outcome, Error> {
+    targets::check(args).await?;
+    let identity = identity(args)?;
+    let mut report = Report::new(out, args.quiet, args.output.as_deref())?;
+    let stop = pin!(stop);
+    if args.urls.is_empty() {
+        crawl_oneself(args, identity, &mut report, stop).await
+    } else {
+        crawl_targets(args, identity, &mut report, stop).await
+    }
+}
+
+async fn crawl_targets(
+    args: &Args,
+    identity: Identity,
+    report: &mut Report<'_>,
+    stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> Result<Outcome, Error> {
+    let engine = Engine::new(args, identity, args.min_gap)?;
+    let (tally, stopped) = engine.crawl(&args.urls, report, stop).await?;
+    report.summary(format_args!("{}{tally}", word(stopped)))?;
+    Ok(Outcome {
+        runs: vec![tally],
+        promises: None,
+        stopped,
+    })
+}
+
+async fn crawl_oneself(
+    args: &Args,
+    identity: Identity,
+    report: &mut Report<'_>,
+    mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> Result<Outcome, Error> {
+    let token = identity.token().to_string();
+    let site = site::serve().await?;
+    let start: Uri = site.url("/").parse().expect("an address makes a URL");
+    let engine = Engine::new(args, identity, args.min_gap.or(Some(OWN_GAP)))?;
+    let mut runs = Vec::new();
+    let mut stopped = false;
+    for run in ["first", "second"] {
+        report.progress(format_args!("{run} run of {start}"))?;
+        let (tally, early) = engine
+            .crawl(std::slice::from_ref(&start), report, stop.as_mut())
+            .await?;
+        runs.push(tally);
+        stopped = early;
+        if stopped {
+            break;
+        }
+        site.log().next_run();
+    }
+    let log = site.log().entries();
+    report.summary("\nThe site's access log:")?;
+    for entry in &log {
+        report.summary(entry)?;
+    }
+    let promises = Promises::check(&log, &site::expected(&token));
+    report.summary(format_args!("\n{promises}"))?;
+    for (run, tally) in ["first", "second"].iter().zip(&runs) {
+        report.summary(format_args!("{run} run: {tally}"))?;
+    }
+    if stopped {
+        report.summary("stopped before the end")?;
+    }
+    Ok(Outcome {
+        runs,
+        promises: Some(promises),
+        stopped,
+    })
+}
+
+fn word(stopped: bool) -> &'static str {
+    if stopped { "stopped: " } else { "" }
+}
+
+fn identity(args: &Args) -> Result<Identity, Error> {
+    let or = |given: &Option<String>, default: &str| given.clone().unwrap_or(default.to_owned());
+    let mut builder = Identity::builder(
+        or(&args.token, TOKEN),
+        or(&args.bot_version, VERSION),
+        or(&args.info_url, INFO),
+    );
+    if let Some(contact) = &args.contact {
+        builder = builder.contact(contact.as_str());
+    }
+    Ok(builder.build()?)
+}

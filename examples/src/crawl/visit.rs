@@ -1,0 +1,223 @@
+//! One visit: ask for a URL, read what comes, and find what it leads to.
+
+use std::time::Duration;
+
+use etiquette_discovery::html::HtmlScanner;
+use etiquette_discovery::reference::resolve;
+use etiquette_discovery::sitemap::{Item, SitemapReader};
+use http::{HeaderMap, Response, StatusCode, Uri, header};
+use http_body_util::BodyExt;
+use tower_etiquette::client::{Client, Error as ClientError, ResponseBody};
+use tower_etiquette::conditional_cache::CacheStatus;
+use tower_etiquette::identity::Identity;
+use tower_etiquette::{Facts, HostPolicy, Hosts, Origin, Refusal};
+
+use super::frontier::{Kind, Target};
+use super::nofollow::forbids_following;
+use super::record::{From, Record, Refused, date, millis};
+use super::{Args, Error};
+
+/// The most of a page that is read. What is longer is dropped, and its links are not looked for.
+const MOST_OCTETS: usize = 4 << 20;
+
+/// The most URLs that are taken from one document.
+const MOST_LINKS: usize = 50_000;
+
+/// A polite client and the name that it bears. Clones share everything.
+#[derive(Clone)]
+pub(super) struct Visitor {
+    client: Client,
+    hosts: Hosts,
+    token: String,
+}
+
+/// What a visit came to.
+#[derive(Debug)]
+pub(super) struct Visited {
+    pub(super) record: Record,
+    /// The sitemaps that the site's robots.txt names, if its rules are known.
+    pub(super) maps_of_site: Option<Vec<Uri>>,
+    /// The target of a redirect.
+    pub(super) moved_to: Option<Uri>,
+    /// Sitemaps that a sitemap names.
+    pub(super) maps: Vec<Uri>,
+    /// Pages that may be followed.
+    pub(super) links: Vec<Uri>,
+}
+
+impl Visitor {
+    pub(super) fn new(
+        args: &Args,
+        identity: Identity,
+        min_gap: Option<Duration>,
+    ) -> Result<Self, Error> {
+        let mut policy = HostPolicy::new()
+            .places(args.places)
+            .max_wait(args.max_wait);
+        if let Some(gap) = min_gap {
+            policy = policy.min_gap(gap);
+        }
+        let hosts = Hosts::new(policy);
+        let token = identity.token().to_string();
+        // Hops are visits of their own here: one that leads to another host is not made.
+        let mut builder = Client::builder(identity)
+            .hosts(hosts.clone())
+            .max_redirects(0)
+            .public_addresses_only(!args.allow_private && !args.urls.is_empty());
+        for told in &args.resolve {
+            builder = builder.resolve(&told.host, told.port, told.addr);
+        }
+        let client = builder
+            .build()
+            .map_err(|error| Error::Client(error.into()))?;
+        Ok(Self {
+            client,
+            hosts,
+            token,
+        })
+    }
+
+    /// What is known about the hosts.
+    pub(super) fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    /// Asks for `target` and reads what comes. It ends well, whatever happens: the record says it.
+    pub(super) async fn visit(&self, target: &Target) -> Visited {
+        let mut visited = Visited {
+            record: Record::new(target.uri.to_string()),
+            maps_of_site: None,
+            moved_to: None,
+            maps: Vec::new(),
+            links: Vec::new(),
+        };
+        match self.client.get(&visited.record.url).await {
+            Ok(response) => self.read(target, response, &mut visited).await,
+            Err(error) => refused(&error, &mut visited.record),
+        }
+        visited
+    }
+
+    async fn read(&self, target: &Target, response: Response<ResponseBody>, visited: &mut Visited) {
+        let (parts, body) = response.into_parts();
+        let facts = parts.extensions.get::<Facts>().cloned().unwrap_or_default();
+        visited.record.status = Some(parts.status.as_u16());
+        visited.record.from = Some(from(&facts));
+        visited.record.waited_ms = millis(facts.waited());
+        visited.maps_of_site = maps_of_site(&facts, &target.uri);
+        if parts.status.is_redirection() {
+            let location = parts.headers.get(header::LOCATION);
+            let location = location.and_then(|value| value.to_str().ok());
+            visited.moved_to = location.and_then(|to| resolve(&target.uri, to).ok());
+        }
+        let read = match target.kind {
+            Kind::Sitemap if parts.status == StatusCode::OK => {
+                read_sitemap(&target.uri, body, visited).await
+            }
+            _ => self.read_page(target, &parts.headers, body, visited).await,
+        };
+        if let Err(error) = read {
+            visited.record.error = Some(error);
+        }
+    }
+
+    /// The body is read to its end whatever it is: a dropped one costs the site a connection, and the next visit
+    /// another copy.
+    async fn read_page(
+        &self,
+        target: &Target,
+        headers: &HeaderMap,
+        body: ResponseBody,
+        visited: &mut Visited,
+    ) -> Result<(), String> {
+        let octets = body.bytes(MOST_OCTETS).await.map_err(|e| e.to_string())?;
+        let kind = headers.get(header::CONTENT_TYPE);
+        let kind = kind
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let is_page = visited.record.status == Some(200) && is_html(kind);
+        if is_page && !forbids_following(headers, &self.token) {
+            let page = HtmlScanner::new(&target.uri)
+                .content_type(kind)
+                .limit(MOST_OCTETS)
+                .scan(&octets);
+            visited.links.extend(page.followable(&self.token).cloned());
+        }
+        Ok(())
+    }
+}
+
+fn is_html(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("text/html") || kind.eq_ignore_ascii_case("application/xhtml+xml")
+}
+
+async fn read_sitemap(
+    uri: &Uri,
+    mut body: ResponseBody,
+    visited: &mut Visited,
+) -> Result<(), String> {
+    let mut reader = SitemapReader::new(uri);
+    let (maps, links) = (&mut visited.maps, &mut visited.links);
+    let mut take = |item: Item<'_>| match item {
+        Item::Sitemap(entry) if maps.len() < MOST_LINKS => maps.push(entry.uri()),
+        Item::Page(entry) if links.len() < MOST_LINKS => links.push(entry.uri()),
+        _ => {}
+    };
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| error.to_string())?;
+        if let Ok(octets) = frame.into_data() {
+            reader
+                .feed(&octets, &mut take)
+                .map_err(|error| error.to_string())?;
+        }
+    }
+    reader
+        .finish(&mut take)
+        .map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+fn from(facts: &Facts) -> From {
+    match facts.cache_status() {
+        Some(CacheStatus::Hit { .. } | CacheStatus::StaleOnError { .. }) => From::Cache,
+        Some(CacheStatus::Validated { .. }) => From::Validated,
+        _ => From::Network,
+    }
+}
+
+fn maps_of_site(facts: &Facts, uri: &Uri) -> Option<Vec<Uri>> {
+    let rules = facts.robots()?;
+    let origin = Origin::of(uri).ok()?;
+    let robots = format!("{origin}/robots.txt");
+    let urls = rules.robots()?.sitemap_urls(&robots);
+    Some(urls.filter_map(|url| url.parse().ok()).collect())
+}
+
+fn refused(error: &ClientError, record: &mut Record) {
+    match error.refusal() {
+        Some(refusal) => record.refusal = Some(why(refusal)),
+        None => record.error = Some(chain(error)),
+    }
+}
+
+fn why(refusal: &Refusal) -> Refused {
+    let rule = refusal.rule();
+    Refused {
+        kind: refusal.kind().to_owned(),
+        rule: rule.map(ToString::to_string),
+        line: rule.map(|rule| rule.line().into()),
+        retry_at: refusal.retry_at().map(date),
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}

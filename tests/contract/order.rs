@@ -1,0 +1,139 @@
+//! In any order nothing panics or hangs, and each layer keeps its own promise for the requests that reach it.
+
+use tower::Layer;
+use tower_etiquette::{
+    Accept, AcceptLayer, BoxedService, ConditionalCacheLayer, HostBudgetLayer, Hosts, Refusal,
+    RetryAfterLayer, RobotsLayer, UserAgentLayer,
+};
+
+use crate::probe::{Client, GAP, PAUSE, Probe, get, hosts, identity, in_time};
+
+const LAYERS: [&str; 6] = [
+    "user_agent",
+    "accept",
+    "robots",
+    "cache",
+    "retry_after",
+    "budget",
+];
+
+fn wrap(layer: &str, hosts: &Hosts, inner: Client) -> Client {
+    match layer {
+        "user_agent" => BoxedService::new(UserAgentLayer::new(identity()).layer(inner)),
+        "accept" => BoxedService::new(AcceptLayer::new(Accept::any()).layer(inner)),
+        "robots" => BoxedService::new(RobotsLayer::new().hosts(hosts.clone()).layer(inner)),
+        "cache" => BoxedService::new(ConditionalCacheLayer::new().layer(inner)),
+        "retry_after" => BoxedService::new(RetryAfterLayer::new(hosts.clone()).layer(inner)),
+        "budget" => BoxedService::new(HostBudgetLayer::new(hosts.clone()).layer(inner)),
+        other => panic!("{other}"),
+    }
+}
+
+/// The stack of `layers`, outermost first.
+fn stack(layers: &[&str], hosts: &Hosts) -> (Client, Probe) {
+    let probe = Probe::default();
+    let mut client = BoxedService::new(probe.clone());
+    for layer in layers.iter().rev() {
+        client = wrap(layer, hosts, client);
+    }
+    (client, probe)
+}
+
+/// All orders of `items`.
+fn permutations<'a>(items: &[&'a str]) -> Vec<Vec<&'a str>> {
+    if items.is_empty() {
+        return vec![Vec::new()];
+    }
+    let mut all = Vec::new();
+    for (at, first) in items.iter().enumerate() {
+        let mut rest = items.to_vec();
+        rest.remove(at);
+        for mut order in permutations(&rest) {
+            order.insert(0, first);
+            all.push(order);
+        }
+    }
+    all
+}
+
+/// What a stack of `layers` does with a busy page, others and a disallowed one.
+async fn visit(layers: &[&str]) -> Probe {
+    let hosts = hosts();
+    let (client, probe) = stack(layers, &hosts);
+    let told = format!("{layers:?}");
+    let visits = async {
+        let both = tokio::join!(get(&client, "/1"), get(&client, "/busy"));
+        [
+            both.0,
+            both.1,
+            get(&client, "/no").await,
+            get(&client, "/2").await,
+            get(&client, "/1").await,
+        ]
+    };
+    for result in in_time(&told, visits).await {
+        if let Err(error) = result {
+            assert!(Refusal::find(&*error).is_some(), "{told}: {error:?}");
+        }
+    }
+    probe
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_six_in_every_order() {
+    let orders = permutations(&LAYERS);
+    assert_eq!(orders.len(), 720);
+    for layers in orders {
+        let probe = visit(&layers).await;
+        let seen = probe.seen();
+        for seen in &seen {
+            assert!(seen.name.contains("ExampleBot/0.1"), "{layers:?} {seen:?}");
+            assert_ne!(seen.path, "/no", "{layers:?}");
+        }
+        let pages = probe.pages();
+        for pair in pages.windows(2) {
+            assert!(pair[1].at - pair[0].at >= GAP, "{layers:?} {pages:?}");
+            if pair[0].status == 429 {
+                assert!(pair[1].at - pair[0].at >= PAUSE, "{layers:?} {pages:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_builders_order_visits_what_may_be_visited() {
+    let probe = visit(&LAYERS).await;
+    let mut paths: Vec<String> = probe.pages().into_iter().map(|seen| seen.path).collect();
+    paths.sort();
+    paths.dedup();
+    assert_eq!(paths, ["/1", "/2", "/busy"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_alone() {
+    for layer in LAYERS {
+        let probe = visit(&[layer]).await;
+        let pages = probe.pages();
+        match layer {
+            // Without a name above it, it lets nothing pass.
+            "robots" => assert!(pages.is_empty(), "{pages:?}"),
+            "user_agent" => {
+                assert!(pages.iter().all(|page| page.name.contains("ExampleBot")));
+            }
+            "budget" => {
+                for pair in pages.windows(2) {
+                    assert!(pair[1].at - pair[0].at >= GAP, "{pages:?}");
+                }
+            }
+            "retry_after" => {
+                let busy: Vec<u16> = pages
+                    .iter()
+                    .filter(|page| page.path == "/busy")
+                    .map(|page| page.status)
+                    .collect();
+                assert_eq!(busy, [429, 200]);
+            }
+            _ => assert_eq!(pages.iter().filter(|page| page.path == "/2").count(), 1),
+        }
+    }
+}

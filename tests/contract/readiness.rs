@@ -1,0 +1,53 @@
+//! Readiness: one success for one call on the same instance, and no deadlock with limits around the stack.
+
+use tokio::task::JoinSet;
+use tower::limit::ConcurrencyLimitLayer;
+use tower::{Layer, ServiceBuilder};
+use tower_etiquette::{BoxedService, Etiquette};
+
+use crate::probe::{Client, Probe, get, hosts, identity, in_time};
+
+/// Eight requests at once through `client`; the probe panics if it is called unready.
+async fn eight(what: &str, client: &Client) {
+    let mut tasks = JoinSet::new();
+    for n in 0..8 {
+        let client = client.clone();
+        tasks.spawn(async move { get(&client, &format!("/{n}")).await.unwrap() });
+    }
+    assert_eq!(in_time(what, tasks.join_all()).await, [200; 8]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inner_limit_of_one_is_enough() {
+    let probe = Probe::default();
+    let inner = ConcurrencyLimitLayer::new(1).layer(probe.clone());
+    let client = Etiquette::new(identity()).hosts(hosts()).boxed(inner);
+    eight("over a limit of one", &client).await;
+    assert_eq!(get(&client, "/busy").await.unwrap(), 200);
+    // The rules, the eight, the busy page twice, and the rules again after its pause.
+    assert_eq!(probe.seen().len(), 1 + 8 + 2 + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outer_limit_of_one_is_enough() {
+    let probe = Probe::default();
+    let client = BoxedService::new(
+        ServiceBuilder::new()
+            .concurrency_limit(1)
+            .layer(Etiquette::new(identity()).hosts(hosts()).layer())
+            .service(probe.clone()),
+    );
+    eight("under a limit of one", &client).await;
+    assert_eq!(get(&client, "/busy").await.unwrap(), 200);
+}
+
+#[test]
+fn the_stack_is_clone_send_sync_and_static() {
+    fn holds<T: Clone + Send + Sync + 'static>(_: &T) {}
+    let etiquette = Etiquette::new(identity()).hosts(hosts());
+    holds(&etiquette);
+    holds(&etiquette.layer());
+    holds(&etiquette.service(Probe::default()));
+    let boxed: Client = etiquette.boxed(Probe::default());
+    holds(&boxed);
+}

@@ -1,0 +1,52 @@
+//! Clones, and stacks that were built apart over the same hosts, obey one budget and one pause.
+
+use tokio::task::JoinSet;
+use tower_etiquette::Etiquette;
+
+use crate::probe::{Client, GAP, PAUSE, Probe, Seen, get, hosts, identity, in_time};
+
+async fn all(clients: Vec<Client>) {
+    let mut tasks = JoinSet::new();
+    for (n, client) in clients.into_iter().enumerate() {
+        tasks.spawn(async move { get(&client, &format!("/{n}")).await.unwrap() });
+    }
+    in_time("all clients", tasks.join_all()).await;
+}
+
+fn assert_spaced(seen: &[Seen]) {
+    for pair in seen.windows(2) {
+        assert!(pair[1].at - pair[0].at >= GAP, "{seen:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clones_share_a_budget() {
+    let probe = Probe::default();
+    let client: Client = Etiquette::new(identity())
+        .hosts(hosts())
+        .boxed(probe.clone());
+    all(vec![client; 10]).await;
+    let seen = probe.seen();
+    assert_eq!(seen.len(), 11, "robots.txt is read once");
+    assert_spaced(&seen);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stacks_built_apart_share_a_budget_and_a_pause() {
+    let (probe, hosts) = (Probe::default(), hosts());
+    let build = || -> Client {
+        let etiquette = Etiquette::new(identity()).hosts(hosts.clone());
+        etiquette.boxed(probe.clone())
+    };
+    all((0..5).map(|_| build()).collect()).await;
+    assert_spaced(&probe.seen());
+
+    let (one, two) = (build(), build());
+    let both = async { tokio::join!(get(&one, "/busy"), get(&two, "/after")) };
+    let (busy, after) = in_time("both", both).await;
+    assert_eq!((busy.unwrap(), after.unwrap()), (200, 200));
+    let seen = probe.seen();
+    assert_spaced(&seen);
+    let paused = seen.iter().position(|seen| seen.status == 429).unwrap();
+    assert!(seen[paused + 1].at - seen[paused].at >= PAUSE, "{seen:?}");
+}

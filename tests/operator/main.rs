@@ -1,0 +1,34 @@
+//! The promises, end to end: real clients, real sockets, and judged by the log of the site alone.
+//!
+//! Times are real, so only lower bounds are asserted. What is played here is played once with hyper-util's client and
+//! once with reqwest.
+
+mod cache;
+mod client;
+mod crawl;
+mod https;
+mod pace;
+mod pause;
+mod robots;
+
+/// Plays each scenario, an `async fn(Wire)`, with both clients at the same time: they wait more than they work.
+macro_rules! with_both_clients {
+    ($($scenario:ident),+ $(,)?) => {
+        mod with_both_clients {
+            use crate::client::Wire;
+
+            $(
+                #[tokio::test]
+                async fn $scenario() {
+                    let hyper = tokio::spawn(super::$scenario(Wire::Hyper));
+                    let reqwest = tokio::spawn(super::$scenario(Wire::Reqwest));
+                    let (hyper, reqwest) = tokio::join!(hyper, reqwest);
+                    hyper.expect("with hyper-util's client");
+                    reqwest.expect("with reqwest");
+                }
+            )+
+        }
+    };
+}
+
+use with_both_clients;

@@ -1,0 +1,118 @@
+//! How fast requests arrive, and over how many connections.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use etiquette_tests::promises;
+use etiquette_tests::site::{Answer, Site};
+use tower_etiquette::{Etiquette, Hosts};
+
+use crate::client::{TOKEN, Wire, etiquette, identity, millis, policy};
+use crate::with_both_clients;
+
+with_both_clients!(
+    a_crawl_delay_of_two_seconds_holds_from_the_first_page_on,
+    slow_pages_are_followed_by_longer_pauses,
+    twenty_clients_built_apart_keep_one_gap,
+    connections_stay_within_the_places,
+);
+
+async fn a_crawl_delay_of_two_seconds_holds_from_the_first_page_on(wire: Wire) {
+    let site = Site::builder()
+        .robots("User-agent: *\nCrawl-delay: 2\n")
+        .otherwise(Answer::html("a page"))
+        .start()
+        .await
+        .unwrap();
+    let client = wire.client(&etiquette(millis(50)));
+    let (one, two) = (site.url("/1"), site.url("/2"));
+    let (one, two) = tokio::join!(client.get(&one), client.get(&two));
+    assert_eq!((one.unwrap().status, two.unwrap().status), (200, 200));
+    let log = site.log().entries();
+    assert_eq!(log.len(), 3);
+    promises::robots_first(&log).expect_kept();
+    promises::smallest_gap(&log, Duration::from_secs(2)).expect_kept();
+}
+
+async fn slow_pages_are_followed_by_longer_pauses(wire: Wire) {
+    const SLOW: Duration = Duration::from_millis(600);
+    let site = Site::builder()
+        .robots("User-agent: *\nAllow: /\n")
+        .at("/slow", Answer::html("a page").after(SLOW))
+        .otherwise(Answer::html("a page"))
+        .start()
+        .await
+        .unwrap();
+    let client = wire.client(&etiquette(millis(100)));
+    for path in ["/fast", "/also-fast", "/slow", "/after"] {
+        assert_eq!(client.get(&site.url(path)).await.unwrap().status, 200);
+    }
+    let log = site.log().entries();
+    let gaps: Vec<Duration> = log
+        .windows(2)
+        .map(|pair| pair[1].at - pair[0].ended.unwrap())
+        .collect();
+    let [_, fast, _, slow] = gaps[..] else {
+        panic!("{:?}", site.log().targets())
+    };
+    // Five times the latency is left free.
+    assert!(slow >= SLOW * 5, "{gaps:?}");
+    assert!(slow > fast * 2, "{gaps:?}");
+}
+
+/// The host state that a whole process shares is what keeps twenty handlers from being twenty clients.
+async fn twenty_clients_built_apart_keep_one_gap(wire: Wire) {
+    // A name of its own for each test, since the process is shared with the other one.
+    let host = match wire {
+        Wire::Hyper => "127.0.0.1",
+        Wire::Reqwest => "localhost",
+    };
+    let site = Site::builder()
+        .otherwise(Answer::html("a page"))
+        .start()
+        .await
+        .unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..20 {
+        let url = site.url_as(host, &format!("/{n}"));
+        tasks.spawn(async move {
+            let client = wire.client(&Etiquette::new(identity()));
+            let _ = client.get(&url).await;
+        });
+    }
+    tokio::time::sleep(millis(4_500)).await;
+    drop(tasks);
+    let log = site.log().entries();
+    assert!(log.len() >= 3, "{:?}", site.log().targets());
+    promises::named(&log, TOKEN).expect_kept();
+    promises::robots_first(&log).expect_kept();
+    promises::smallest_gap(&log, Duration::from_secs(1)).expect_kept();
+}
+
+async fn connections_stay_within_the_places(wire: Wire) {
+    const PLACES: u32 = 2;
+    let site = Site::builder()
+        .otherwise(
+            Answer::html("a page")
+                .after(millis(100))
+                .trickle(millis(100)),
+        )
+        .start()
+        .await
+        .unwrap();
+    let places = NonZeroU32::new(PLACES).unwrap();
+    let policy = policy(millis(20)).places(places).latency_factor(0);
+    let etiquette = Etiquette::new(identity()).hosts(Hosts::new(policy));
+    let client = wire.client(&etiquette);
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..12 {
+        let (client, url) = (client.clone(), site.url(&format!("/{n}")));
+        tasks.spawn(async move { client.get(&url).await.unwrap().status });
+    }
+    let statuses = tasks.join_all().await;
+    assert_eq!(statuses, [200; 12]);
+    let log = site.log().entries();
+    assert_eq!(log.len(), 13);
+    assert_eq!(promises::most_at_once(&log), PLACES as usize);
+    assert!(site.log().connections() <= u64::from(PLACES));
+}
