@@ -50,6 +50,8 @@ mod memory;
 mod scope;
 mod service;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub use body::ResponseBody;
 pub use etiquette_core::cache_policy::{CacheStatus, Forward, Heuristic};
