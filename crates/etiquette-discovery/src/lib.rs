@@ -9,7 +9,7 @@
 //! | a site and want to know what it offers | [`Discovery`], or [`plan`] without a service |
 //! | a response or a robots.txt and want the sources it names | [`from_link_header`], [`from_html`], [`from_robots`] |
 //! | a page and want its links | [`html`] |
-//! | a reference and want a URI | [`reference`] |
+//! | a reference and want a URI | [`mod@reference`] |
 //! | a sitemap and want its entries | [`sitemap`] |
 //! | a feed and want to know when to ask again | [`feed`] |
 //! | an llms.txt or an API catalog | [`llms_txt`], [`linkset`] |

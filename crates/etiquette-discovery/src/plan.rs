@@ -201,6 +201,8 @@ pub enum RobotsOutcome {
     None,
     /// It could not be read: everything is forbidden for now (RFC 9309, 2.3.1.4).
     Unreachable,
+    /// The client below reads and obeys it, and did not hand it on.
+    LeftToClient,
 }
 
 /// What a discovery found, and what it cost.
@@ -209,7 +211,8 @@ pub enum RobotsOutcome {
 pub struct Findings {
     /// The sources, most useful first, one of each address.
     pub sources: Vec<Source>,
-    /// The requests that were made, in order.
+    /// The requests that the plan made, in order. What a client below makes on its own, such as reading robots.txt or
+    /// following redirects, is not among them.
     pub requests: Vec<Uri>,
     /// What became of robots.txt.
     pub robots: RobotsOutcome,
@@ -243,6 +246,8 @@ pub struct Findings {
 #[must_use]
 pub struct Plan {
     start: Uri,
+    /// An address of the origin whose robots.txt counts.
+    site: Uri,
     tokens: Vec<ProductToken>,
     policy: RobotsPolicy,
     wants: Vec<Want>,
@@ -269,8 +274,10 @@ impl Plan {
     /// # Errors
     /// [`InvalidStart`] when `start` is no absolute `http` or `https` URI.
     pub fn new(start: &Uri) -> Result<Self, InvalidStart> {
+        let start = resolve(start, "").map_err(|_| InvalidStart::NotAbsolute)?;
         Ok(Self {
-            start: resolve(start, "").map_err(|_| InvalidStart::NotAbsolute)?,
+            site: start.clone(),
+            start,
             tokens: Vec::new(),
             policy: RobotsPolicy::default(),
             wants: Vec::new(),
@@ -310,6 +317,30 @@ impl Plan {
             self.keep_rules(&self.robots_uri(), robots);
         }
         self
+    }
+
+    /// The client below reads robots.txt and obeys it, as the layers of `tower-etiquette` do: the plan does not ask for
+    /// it a second time and leaves verdicts to the client. Hand it on with [`learn_robots`](Self::learn_robots) so that
+    /// its Sitemap lines count.
+    pub fn client_obeys_robots(mut self) -> Self {
+        if self.stage == Stage::RobotsTxt {
+            self.robots = RobotsOutcome::LeftToClient;
+            self.stage = Stage::Start;
+        }
+        self
+    }
+
+    /// The robots.txt that a client below has read, of the origin of `uri`, the start after redirects. Call it before the
+    /// answer that it came with. From then on that origin is the site.
+    pub fn learn_robots(&mut self, uri: &Uri, robots: Robots) {
+        if self.rules.is_none()
+            && let Ok(robots_uri) = resolve(uri, "/robots.txt")
+        {
+            self.site = uri.clone();
+            self.add(from_robots(&robots_uri, &robots));
+            self.rules = Some(robots);
+            self.robots = RobotsOutcome::Rules;
+        }
     }
 
     /// The next request, or `None` when the discovery is over. The same one until it is answered.
@@ -452,7 +483,7 @@ impl Plan {
     /// Adds sources, flagged by the origin whose robots.txt was read.
     fn add(&mut self, sources: impl IntoIterator<Item = Source>) {
         for mut source in sources {
-            source.cross_origin = !same_origin(&self.start, &source.uri);
+            source.cross_origin = !same_origin(&self.site, &source.uri);
             self.sources.push(source);
         }
     }
@@ -471,7 +502,7 @@ impl Plan {
     fn allows(&self, uri: &Uri) -> bool {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         match (self.robots, &self.rules) {
-            (RobotsOutcome::None, _) => true,
+            (RobotsOutcome::None | RobotsOutcome::LeftToClient, _) => true,
             (RobotsOutcome::Rules, Some(rules)) => rules
                 .group_of(&self.tokens)
                 .check(target.as_bytes())
@@ -485,7 +516,7 @@ impl Plan {
     }
 
     fn well_known(&self, path: &'static str) -> Uri {
-        resolve(&self.start, path).expect("a fixed path of a valid start resolves")
+        resolve(&self.site, path).expect("a fixed path of a valid address resolves")
     }
 }
 
@@ -543,6 +574,22 @@ mod tests {
         let findings = plan.finish();
         assert_eq!(findings.requests.len(), 1);
         assert_eq!(findings.sources.len(), 1);
+    }
+
+    #[test]
+    fn a_client_that_obeys_robots_txt_is_not_asked_for_it() {
+        let mut plan = plan().client_obeys_robots().want(Want::Llms).max_probes(1);
+        let request = plan.next_request().unwrap();
+        assert_eq!(request.what, What::Start);
+        let robots = b"User-agent: ExampleBot\nDisallow: /llms.txt\nSitemap: /s.xml\n";
+        plan.learn_robots(&request.uri, Robots::parse(robots));
+        answer(&mut plan, 200, "text/html", b"");
+        // A probe that the client would refuse is not even tried.
+        assert_eq!(plan.next_request(), None);
+        assert_eq!(
+            plan.finish().sources[0].uri,
+            "https://www.example.com/s.xml"
+        );
     }
 
     #[test]

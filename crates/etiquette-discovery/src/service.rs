@@ -55,7 +55,11 @@ pub struct Discovery<S> {
     max_probes: u8,
     robots: Option<Robots>,
     final_uri: Option<FinalUri>,
+    robots_of: Option<RobotsOf>,
 }
+
+/// Reads the robots.txt that a client obeyed out of the extensions of a response.
+type RobotsOf = fn(&Extensions) -> Option<Robots>;
 
 /// Reads the address that a response came from out of its extensions.
 type FinalUri = fn(&Extensions) -> Option<Uri>;
@@ -70,6 +74,7 @@ impl<S> Discovery<S> {
             max_probes: 0,
             robots: None,
             final_uri: None,
+            robots_of: None,
         }
     }
 
@@ -94,6 +99,16 @@ impl<S> Discovery<S> {
     /// The robots.txt of the sites that are asked, which is then not asked for. For callers that have read it.
     pub fn robots(mut self, robots: Robots) -> Self {
         self.robots = Some(robots);
+        self
+    }
+
+    /// The client below reads robots.txt and obeys it; `of` reads it out of the extensions of a response.
+    ///
+    /// robots.txt is then not asked for a second time, verdicts are the client's, and the requests that are reported are
+    /// those that came after it. With the layers of `tower-etiquette` this is
+    /// `|e| e.get::<Facts>()?.robots()?.robots().cloned()`.
+    pub fn client_obeys_robots(mut self, of: fn(&Extensions) -> Option<Robots>) -> Self {
+        self.robots_of = Some(of);
         self
     }
 
@@ -148,17 +163,25 @@ impl<S> Discovery<S> {
         if let Some(robots) = &self.robots {
             plan = plan.robots(robots.clone());
         }
+        if self.robots_of.is_some() {
+            plan = plan.client_obeys_robots();
+        }
         for want in &self.wants {
             plan = plan.want(*want);
         }
         while let Some(request) = plan.next_request() {
             match self.ask(&request).await {
-                Ok(came) => plan.answer(Answer {
-                    uri: &came.uri,
-                    status: came.status,
-                    headers: &came.headers,
-                    body: &came.body,
-                }),
+                Ok(came) => {
+                    if let Some(robots) = came.robots {
+                        plan.learn_robots(&came.uri, robots);
+                    }
+                    plan.answer(Answer {
+                        uri: &came.uri,
+                        status: came.status,
+                        headers: &came.headers,
+                        body: &came.body,
+                    });
+                }
                 Err(error) => match request.what {
                     What::RobotsTxt => return Err(DiscoveryError::RobotsTxt(error)),
                     What::Start => return Err(DiscoveryError::StartPage(error)),
@@ -200,6 +223,7 @@ impl<S> Discovery<S> {
             .and_then(|of| of(&head.extensions))
             .unwrap_or_else(|| request.uri.clone());
         Ok(Came {
+            robots: self.robots_of.and_then(|of| of(&head.extensions)),
             uri,
             status: head.status,
             headers: head.headers,
@@ -209,6 +233,7 @@ impl<S> Discovery<S> {
 }
 
 struct Came {
+    robots: Option<Robots>,
     uri: Uri,
     status: StatusCode,
     headers: HeaderMap,
@@ -433,6 +458,42 @@ mod tests {
             .unwrap();
         assert_eq!(found.start_status, Some(StatusCode::OK));
         assert_eq!(*taken.lock().unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_a_client_says_about_a_response_counts() {
+        #[derive(Clone)]
+        struct Said(Uri, Robots);
+        let site = tower::service_fn(|request: Request<Empty<Bytes>>| async move {
+            assert_eq!(request.uri().path(), "/old/");
+            let uri = Uri::from_static("https://www.example.com/new/");
+            let said = Said(uri, Robots::parse(b"Sitemap: s.xml\n"));
+            let response = Response::builder()
+                .header(header::CONTENT_TYPE, "text/html")
+                .extension(said)
+                .body(http_body_util::Full::from("<link rel=feed href=f>"));
+            Ok::<_, Infallible>(response.unwrap() as Response<http_body_util::Full<Bytes>>)
+        });
+        let start = "https://www.example.com/old/".parse().unwrap();
+        let found = Discovery::new(site)
+            .client_obeys_robots(|extensions| Some(extensions.get::<Said>()?.1.clone()))
+            .final_uri(|extensions| Some(extensions.get::<Said>()?.0.clone()))
+            .run(&start)
+            .await
+            .unwrap();
+        let sources: Vec<_> = found
+            .sources
+            .iter()
+            .map(|source| source.uri.to_string())
+            .collect();
+        assert_eq!(
+            sources,
+            [
+                "https://www.example.com/new/f",
+                "https://www.example.com/s.xml"
+            ]
+        );
+        assert_eq!(found.requests, [start]);
     }
 
     #[tokio::test]
