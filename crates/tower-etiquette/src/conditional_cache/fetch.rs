@@ -137,7 +137,12 @@ impl<St: ResponseStore> Fetch<St> {
     }
 
     /// The stored response is right, under its new head.
-    async fn validated(&self, variant: &Variant, head: StoredResponse, facts: Facts) -> Landed {
+    async fn validated(
+        &self,
+        variant: &Variant,
+        head: StoredResponse,
+        facts: Box<Facts>,
+    ) -> Landed {
         let old = variant.head.selecting();
         let says = head.directives();
         let kept = if says.no_store && !says.must_understand {
@@ -212,7 +217,7 @@ impl<St: ResponseStore> Fetch<St> {
                     status: None,
                     ttl: self.ttl,
                 },
-                facts: Facts::default(),
+                facts: Box::default(),
             };
         }
         Landed::Failed {
@@ -379,8 +384,8 @@ where
     inner.call(request).await.map_err(Into::into)
 }
 
-fn facts<B>(response: &Response<B>) -> Facts {
-    Facts::of(response).cloned().unwrap_or_default()
+fn facts<B>(response: &Response<B>) -> Box<Facts> {
+    Box::new(Facts::of(response).cloned().unwrap_or_default())
 }
 
 /// The length that the response promises for its body.

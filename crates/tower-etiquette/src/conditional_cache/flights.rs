@@ -22,7 +22,7 @@ pub(super) enum Landed {
     Stored {
         variant: Variant,
         status: CacheStatus,
-        facts: Facts,
+        facts: Box<Facts>,
     },
     /// It is being read and stored; the one who asked has `own`, others may join.
     Streaming {

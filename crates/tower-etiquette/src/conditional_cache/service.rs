@@ -441,7 +441,7 @@ impl<St: ResponseStore> Site<St> {
                 )
                 .unwrap_or(Shape::Whole);
                 let octets = self.octets(&variant, &shape).await.unwrap_or_default();
-                Ok(answer(&variant, &shape, octets, status, &now, facts))
+                Ok(answer(&variant, &shape, octets, status, &now, *facts))
             }
             Landed::Streaming { own, .. } | Landed::Private(own) => own
                 .take()
