@@ -1,18 +1,21 @@
 //! The robots layer around a site made by hand, on paused time.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use etiquette_core::robots_txt::RobotsPolicy;
+use etiquette_core::robots_txt::{RobotsPolicy, StoredOutcome, StoredRobots};
+use etiquette_core::store::{Claim, RobotsKey, RobotsStore, StoreFuture};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tokio::time::{Instant, advance, sleep, timeout};
 use tower::{Layer, Service, ServiceExt};
 use tower_etiquette::{
-    BoxError, Identity, Purpose, Refusal, Robots, RobotsLayer, RobotsScope, Session,
+    BoxError, Clock, Identity, PausedClock, Purpose, Refusal, Robots, RobotsLayer, RobotsScope,
+    Session,
 };
 
 type Body = Full<Bytes>;
@@ -444,6 +447,90 @@ async fn a_user_fetch_is_bound_by_a_group_that_names_it() {
         refusal(strict.oneshot(fetch("http://a.example/x")).await).kind(),
         "disallowed"
     );
+}
+
+/// A store in memory that several layers share, as processes share a server.
+#[derive(Debug, Default)]
+struct Store {
+    records: Mutex<HashMap<RobotsKey, (Vec<u8>, Option<Bytes>)>>,
+    claimed: Mutex<bool>,
+    down: AtomicBool,
+}
+
+impl RobotsStore for Store {
+    fn load<'a>(&'a self, key: &'a RobotsKey) -> StoreFuture<'a, Option<StoredRobots>> {
+        let found = self.records.lock().unwrap().get(key).cloned();
+        let found = found.map(|(lines, octets)| StoredRobots::decode(&lines, octets));
+        Box::pin(async move {
+            if self.down.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+            Ok(found)
+        })
+    }
+
+    fn save<'a>(&'a self, key: &'a RobotsKey, record: StoredRobots) -> StoreFuture<'a, ()> {
+        let mut records = self.records.lock().unwrap();
+        let old = records.get(key).and_then(|(_, octets)| octets.clone());
+        let octets = match record.copy.as_ref().map(|copy| &copy.outcome) {
+            Some(StoredOutcome::Rules(new)) => new.clone().or(old),
+            _ => None,
+        };
+        records.insert(key.clone(), (record.encode(), octets));
+        *self.claimed.lock().unwrap() = false;
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn claim<'a>(&'a self, _: &'a RobotsKey) -> StoreFuture<'a, Claim> {
+        let taken = std::mem::replace(&mut *self.claimed.lock().unwrap(), true);
+        let claim = if taken {
+            Claim::Taken(Duration::from_millis(50))
+        } else {
+            Claim::Granted
+        };
+        Box::pin(std::future::ready(Ok(claim)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_spares_the_site_a_reading_after_a_restart_and_in_a_fleet() {
+    let clock: Arc<dyn Clock> = Arc::new(PausedClock::new(
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 30),
+    ));
+    let site = Site::new("User-agent: *\nDisallow: /closed\n");
+    let store = Arc::new(Store::default());
+    let process = || {
+        let layer = RobotsLayer::with_identity(identity()).clock(Arc::clone(&clock));
+        layer
+            .store(Arc::clone(&store) as Arc<dyn RobotsStore>)
+            .layer(site.clone())
+    };
+    // Two processes at once: one reads, the other waits for it.
+    let (one, two) = (process(), process());
+    let (first, second) = tokio::join!(
+        ask(&one, "http://a.example/x"),
+        ask(&two, "http://a.example/closed")
+    );
+    assert!(first.is_ok());
+    assert_eq!(refusal(second).kind(), "disallowed");
+    assert_eq!(site.readings(), 1);
+    // A restart half an hour later knows the rules, and how old they are.
+    advance(Duration::from_secs(1_800)).await;
+    assert_eq!(
+        refusal(ask(&process(), "http://a.example/closed").await).kind(),
+        "disallowed"
+    );
+    assert_eq!(site.readings(), 1);
+    advance(Duration::from_secs(1_801)).await;
+    assert!(ask(&process(), "http://a.example/x").await.is_ok());
+    assert_eq!(site.readings(), 2);
+    // A store that hangs costs seconds, never a rule.
+    store.down.store(true, Ordering::SeqCst);
+    assert_eq!(
+        refusal(ask(&process(), "http://a.example/closed").await).kind(),
+        "disallowed"
+    );
+    assert_eq!(site.readings(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,9 +17,11 @@
 
 mod answer;
 mod record;
+mod stored;
 
 pub use answer::Answer;
 pub use record::{Known, RobotsRecord, Standing, Trouble, Validators};
+pub use stored::{StoredCopy, StoredFailing, StoredOutcome, StoredRobots};
 
 use std::time::Duration;
 

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use etiquette_robots::Robots;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::RobotsPolicy;
 use super::answer::life;
+use super::stored::{StoredCopy, StoredFailing, StoredOutcome, StoredRobots};
+use crate::Now;
 
 /// The first wait after a failed reading. It doubles with each further failure.
 const FIRST_RETRY: Duration = Duration::from_secs(60);
@@ -116,9 +119,18 @@ pub struct RobotsRecord {
 struct Copy {
     known: Known,
     validators: Validators,
-    confirmed: Instant,
+    /// When it was last confirmed, or restored from a store.
+    since: Instant,
+    /// Its age at that moment: 0 unless it came from a store.
+    age: Duration,
     life: Duration,
     epoch: u64,
+}
+
+impl Copy {
+    fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since) + self.age
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -141,11 +153,7 @@ impl RobotsRecord {
                 return Standing::Read;
             }
             return match &self.copy {
-                Some(copy)
-                    if now.saturating_duration_since(copy.confirmed) < RobotsPolicy::STALE =>
-                {
-                    Standing::Obey(&copy.known)
-                }
+                Some(copy) if copy.age(now) < RobotsPolicy::STALE => Standing::Obey(&copy.known),
                 _ => Standing::Closed {
                     trouble: &failing.cause,
                     retry_at: failing.retry_at,
@@ -154,9 +162,7 @@ impl RobotsRecord {
         }
         match &self.copy {
             Some(copy)
-                if copy.epoch == epoch
-                    && now.saturating_duration_since(copy.confirmed)
-                        < copy.life.max(gap.saturating_mul(2)) =>
+                if copy.epoch == epoch && copy.age(now) < copy.life.max(gap.saturating_mul(2)) =>
             {
                 Standing::Obey(&copy.known)
             }
@@ -202,7 +208,8 @@ impl RobotsRecord {
         self.copy = Some(Copy {
             known,
             validators,
-            confirmed: now,
+            since: now,
+            age: Duration::ZERO,
             life: life(headers, policy),
             epoch,
         });
@@ -220,7 +227,8 @@ impl RobotsRecord {
         let Some(copy) = &mut self.copy else {
             return self.fail(Trouble::Status(StatusCode::NOT_MODIFIED), None, now);
         };
-        copy.confirmed = now;
+        copy.since = now;
+        copy.age = Duration::ZERO;
         copy.life = life(headers, policy);
         copy.epoch = epoch;
         // Fields of a 304 replace the stored ones (RFC 9111, 3.2).
@@ -244,7 +252,7 @@ impl RobotsRecord {
             .saturating_mul(1 << (failures - 1).min(6))
             .min(LAST_RETRY);
         let wait = back_off.max(after.unwrap_or_default());
-        let now = crate::Now {
+        let now = Now {
             monotonic: now,
             wall: std::time::SystemTime::UNIX_EPOCH,
         };
@@ -253,11 +261,81 @@ impl RobotsRecord {
             failures,
             retry_at: now.after(wait),
         });
-        let expired = |copy: &Copy| {
-            now.monotonic.saturating_duration_since(copy.confirmed) >= RobotsPolicy::STALE
-        };
+        let expired = |copy: &Copy| copy.age(now.monotonic) >= RobotsPolicy::STALE;
         if self.copy.as_ref().is_some_and(expired) {
             self.copy = None;
+        }
+    }
+
+    /// The record in the form that a store keeps; `octets` are those of the file if it was read just now.
+    #[must_use]
+    pub fn to_stored(&self, now: Now, octets: Option<Bytes>) -> StoredRobots {
+        let copy = self.copy.as_ref().map(|copy| StoredCopy {
+            outcome: match &copy.known {
+                Known::Rules(_) => StoredOutcome::Rules(octets),
+                Known::Unavailable => StoredOutcome::Unavailable,
+                Known::Closed(status) => StoredOutcome::Closed(*status),
+            },
+            validators: copy.validators.clone(),
+            confirmed: now.wall - copy.age(now.monotonic),
+            life: copy.life,
+        });
+        let failing = self.trouble.as_ref().map(|failing| StoredFailing {
+            cause: failing.cause.clone(),
+            failures: failing.failures,
+            retry_at: now.wall_at(failing.retry_at),
+        });
+        StoredRobots { copy, failing }
+    }
+
+    /// Takes over what a store knows where that is newer than the copy at hand. `parse` reads the octets.
+    pub fn restore(
+        &mut self,
+        stored: StoredRobots,
+        parse: impl FnOnce(&[u8]) -> Robots,
+        now: Now,
+        epoch: u64,
+    ) {
+        if let Some(copy) = stored.copy {
+            // From the future: a wall clock has jumped, and its age is unknown.
+            let age = now.wall.duration_since(copy.confirmed).unwrap_or(copy.life);
+            let newer = self
+                .copy
+                .as_ref()
+                .is_none_or(|own| age < own.age(now.monotonic));
+            let known = match copy.outcome {
+                StoredOutcome::Rules(Some(octets)) if newer => Some(Known::Rules(parse(&octets))),
+                StoredOutcome::Unavailable => Some(Known::Unavailable),
+                StoredOutcome::Closed(status) => Some(Known::Closed(status)),
+                StoredOutcome::Rules(_) => None,
+            };
+            if let Some(known) = known.filter(|_| newer && age < RobotsPolicy::STALE) {
+                self.copy = Some(Copy {
+                    known,
+                    validators: copy.validators,
+                    since: now.monotonic,
+                    age,
+                    life: copy.life.clamp(RobotsPolicy::FLOOR, RobotsPolicy::CEILING),
+                    epoch,
+                });
+                self.trouble = None;
+            }
+        }
+        if let Some(failing) = stored.failing {
+            // A wall clock that jumped back must not close a site for long: the site's own word is a pause of the host.
+            let wait = failing
+                .retry_at
+                .duration_since(now.wall)
+                .unwrap_or_default()
+                .min(LAST_RETRY);
+            let own = self.trouble.as_ref().map_or(0, |own| own.failures);
+            if failing.failures > own {
+                self.trouble = Some(Failing {
+                    cause: failing.cause,
+                    failures: failing.failures,
+                    retry_at: now.after(wait),
+                });
+            }
         }
     }
 }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use etiquette_core::identity::Identity;
 use etiquette_core::robots_txt::RobotsPolicy;
+use etiquette_core::store::RobotsStore;
 use etiquette_core::{Clock, Origin, RobotsScope};
 use tower_layer::Layer;
 
@@ -34,6 +35,7 @@ pub(super) struct Settings {
     pub(super) origin: Option<Origin>,
     pub(super) scope: RobotsScope,
     pub(super) max_origins: usize,
+    pub(super) store: Option<Arc<dyn RobotsStore>>,
 }
 
 impl RobotsLayer {
@@ -48,6 +50,7 @@ impl RobotsLayer {
             origin: None,
             scope: RobotsScope::default(),
             max_origins: 10_000,
+            store: None,
         })
     }
 
@@ -91,6 +94,12 @@ impl RobotsLayer {
     #[must_use]
     pub fn scope(self, scope: RobotsScope) -> Self {
         self.change(|settings| settings.scope = scope)
+    }
+
+    /// Where what is known outlives the process, or is shared with others. A store that fails is as good as none.
+    #[must_use]
+    pub fn store(self, store: Arc<dyn RobotsStore>) -> Self {
+        self.change(|settings| settings.store = Some(store))
     }
 
     /// How many origins are remembered; default 10,000. Beyond it the least recently used are forgotten, and read

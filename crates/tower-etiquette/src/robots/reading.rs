@@ -7,15 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
 use etiquette_core::identity::Identity;
 use etiquette_core::retry_after::RetryAfter;
-use etiquette_core::robots_txt::{Answer, Known, RobotsPolicy, Trouble};
+use etiquette_core::robots_txt::{Answer, Known, RobotsPolicy, Standing, Trouble};
+use etiquette_core::store::{Claim, RobotsKey};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
 use etiquette_robots::{Robots, resolve};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body::Body;
 use http_body_util::BodyExt;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower_service::Service;
 
 use super::layer::Shared;
@@ -31,6 +33,9 @@ pub(super) type Outcome = Result<(), Refusal>;
 /// The longest time that a reading may wait for its host's budget to let it start: the longest `max_wait`.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
+/// How long a store may take for one call before it counts as failed.
+const STORE_TIME: Duration = Duration::from_secs(5);
+
 /// One reading, for whoever waits for it.
 pub(super) struct Reading {
     pub(super) shared: Arc<Shared>,
@@ -43,7 +48,7 @@ pub(super) struct Reading {
 
 /// What the response to the last request of a reading came to.
 enum Read {
-    Rules(Robots, HeaderMap),
+    Rules(Bytes, HeaderMap),
     Unavailable(HeaderMap),
     Closed(http::StatusCode, HeaderMap),
     NotModified(HeaderMap),
@@ -52,7 +57,7 @@ enum Read {
 }
 
 impl Reading {
-    /// Reads robots.txt through `inner` and puts the outcome into the record.
+    /// Reads robots.txt through `inner` and puts the outcome into the record, and into the store if there is one.
     ///
     /// # Cancel safety
     /// Dropping it changes nothing: the next one who asks reads anew.
@@ -63,35 +68,95 @@ impl Reading {
         ReqBody: Default,
         ResBody: Body,
     {
+        if self.known_to_store().await {
+            self.slot.lock().reading_ended();
+            return Ok(());
+        }
         let started = Arc::new(Started::new(self.crawl_delay()));
         let read = self
             .within_time(&started, self.follow(inner, &started))
             .await;
+        let mut octets = None;
+        let outcome = self.keep(read, &mut octets);
+        if let (Some(store), Ok(())) = (&self.shared.settings.store, &outcome) {
+            let now = self.shared.settings.clock.now();
+            let record = self.slot.lock().record.to_stored(now, octets);
+            // A store that fails is as good as none: the record at hand holds.
+            let _ = timeout(STORE_TIME, store.save(&self.stored_key(), record)).await;
+        }
+        self.slot.lock().reading_ended();
+        outcome
+    }
+
+    fn keep(&self, read: Read, raw: &mut Option<Bytes>) -> Outcome {
         let policy = &self.shared.settings.policy;
         let now = self.shared.settings.clock.now().monotonic;
-        let mut state = self.slot.lock();
-        state.reading_ended();
+        let record = &mut self.slot.lock().record;
         match read {
-            Read::Rules(robots, headers) => {
-                state
-                    .record
-                    .keep(Known::Rules(robots), &headers, policy, now, self.epoch)
+            Read::Rules(octets, headers) => {
+                let robots = Known::Rules(self.parse(&octets));
+                *raw = Some(octets);
+                record.keep(robots, &headers, policy, now, self.epoch);
             }
             Read::Unavailable(headers) => {
-                state
-                    .record
-                    .keep(Known::Unavailable, &headers, policy, now, self.epoch)
+                record.keep(Known::Unavailable, &headers, policy, now, self.epoch);
             }
             Read::Closed(status, headers) => {
-                state
-                    .record
-                    .keep(Known::Closed(status), &headers, policy, now, self.epoch);
+                record.keep(Known::Closed(status), &headers, policy, now, self.epoch);
             }
-            Read::NotModified(headers) => state.record.confirm(&headers, policy, now, self.epoch),
-            Read::Trouble(trouble, after) => state.record.fail(trouble, after, now),
+            Read::NotModified(headers) => record.confirm(&headers, policy, now, self.epoch),
+            Read::Trouble(trouble, after) => record.fail(trouble, after, now),
             Read::Refused(refusal) => return Err(refusal),
         }
         Ok(())
+    }
+
+    fn parse(&self, octets: &[u8]) -> Robots {
+        let tokens = std::iter::once(&self.key.tokens.crawl).chain(&self.key.tokens.user);
+        let limit = self.shared.settings.policy.octets();
+        Robots::builder()
+            .tokens(tokens.cloned())
+            .max_octets(limit)
+            .parse(octets)
+    }
+
+    fn stored_key(&self) -> RobotsKey {
+        RobotsKey {
+            origin: self.key.origin.clone(),
+            token: self.key.tokens.crawl.clone(),
+        }
+    }
+
+    /// Whether the store knows what holds, from before a restart or from another process. While another process reads
+    /// the file this one waits for it, but not longer than a reading may take.
+    async fn known_to_store(&self) -> bool {
+        let settings = &self.shared.settings;
+        let Some(store) = &settings.store else {
+            return false;
+        };
+        let key = self.stored_key();
+        let end = Instant::now() + settings.policy.reading_time();
+        loop {
+            if let Ok(Ok(Some(stored))) = timeout(STORE_TIME, store.load(&key)).await {
+                let now = settings.clock.now();
+                let hosts = settings.hosts.as_ref();
+                let gap = hosts
+                    .map(|hosts| hosts.gap(&self.key.origin))
+                    .unwrap_or_default();
+                let record = &mut self.slot.lock().record;
+                record.restore(stored, |octets| self.parse(octets), now, self.epoch);
+                if !matches!(
+                    record.standing(now.monotonic, gap, self.epoch),
+                    Standing::Read
+                ) {
+                    return true;
+                }
+            }
+            match timeout(STORE_TIME, store.claim(&key)).await {
+                Ok(Ok(Claim::Taken(wait))) if Instant::now() + wait < end => sleep(wait).await,
+                _ => return false,
+            }
+        }
     }
 
     /// The Crawl-delay of the copy that is read anew: it holds for this request too.
@@ -230,14 +295,7 @@ impl Reading {
                 break;
             }
         }
-        let tokens = std::iter::once(&self.key.tokens.crawl)
-            .chain(&self.key.tokens.user)
-            .cloned();
-        let robots = Robots::builder()
-            .tokens(tokens)
-            .max_octets(limit)
-            .parse(&octets);
-        Read::Rules(robots, headers)
+        Read::Rules(octets.into(), headers)
     }
 
     fn asked_to_wait(&self, headers: &HeaderMap) -> Option<Duration> {
