@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::cache_policy::CacheStatus;
 use etiquette_core::host::Pace;
+use etiquette_core::preferences::{Preferences, Use, Wish};
 use etiquette_core::{Identity, Now, Purpose, PurposeKind, Refusal};
 use http::{Extensions, Request, Response};
 
@@ -164,6 +165,7 @@ pub struct Facts {
     pub(crate) attempts: u32,
     pub(crate) retry_at: Option<SystemTime>,
     pub(crate) user_fetch: bool,
+    pub(crate) preferences: Option<Arc<Preferences>>,
     pub(crate) cache_status: Option<CacheStatus>,
     pub(crate) pace: Option<Pace>,
     /// The hosts that have recorded the response: a layer further out with the same hosts does not again.
@@ -201,6 +203,26 @@ impl Facts {
     #[must_use]
     pub fn may_retain(&self) -> bool {
         !self.user_fetch
+    }
+
+    /// Whether the answer may be used to train models, where somebody says so: never for a page that a person asked
+    /// for, otherwise what the site wishes. `None` where nobody said anything.
+    #[must_use]
+    pub fn may_train(&self) -> Option<bool> {
+        let preferences = self.preferences.as_deref();
+        match preferences.map(|preferences| preferences.about(Use::TrainAi)) {
+            _ if self.user_fetch => Some(false),
+            Some(Wish::Disallow) => Some(false),
+            Some(Wish::Allow) => Some(true),
+            _ => None,
+        }
+    }
+
+    /// What the site wishes to be done with the answer. Absent without a
+    /// [`PreferencesLayer`](crate::PreferencesLayer) in the stack.
+    #[must_use]
+    pub fn preferences(&self) -> Option<&Preferences> {
+        self.preferences.as_deref()
     }
 
     /// What the cache did with the request.

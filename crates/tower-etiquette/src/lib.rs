@@ -12,6 +12,7 @@ mod flight;
 pub mod host_budget;
 mod hosts;
 mod macros;
+pub mod preferences;
 mod ready;
 pub mod retry_after;
 pub mod robots;
@@ -35,6 +36,7 @@ pub use etiquette_core::{
 pub use ext::Facts;
 pub use host_budget::HostBudgetLayer;
 pub use hosts::{Hosts, HostsBuilder, HostsTotals};
+pub use preferences::PreferencesLayer;
 pub use retry_after::RetryAfterLayer;
 pub use robots::{Robots, RobotsFacts, RobotsLayer};
 #[cfg(feature = "signatures")]

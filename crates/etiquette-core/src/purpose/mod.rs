@@ -14,7 +14,7 @@ mod session;
 use http::{Extensions, HeaderMap, Uri};
 
 pub use api::{Api, ApiKey, ApiLimit, InvalidApi};
-pub use permit::{Attempt, Permit, PermitRefusal, PermitRefused, VisitId};
+pub use permit::{Attempt, Permit, PermitRefusal, PermitRefused};
 pub use session::{NotPermitted, Session};
 
 /// Why a request is made. A request without one is a [`Purpose::Crawl`], the strictest.

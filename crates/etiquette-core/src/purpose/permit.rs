@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use http::uri::PathAndQuery;
-use http::{Method, StatusCode, Uri};
+use http::{Extensions, Method, StatusCode, Uri};
 
 use super::session;
 #[cfg(doc)]
@@ -25,10 +25,11 @@ const MAX_HOPS: u8 = 5;
 pub struct Permit(Arc<Inner>);
 
 struct Inner {
-    visit: VisitId,
+    number: u64,
     target: Target,
     session: Weak<session::Inner>,
     state: Mutex<State>,
+    kept: Mutex<Extensions>,
 }
 
 /// Where a permit stands.
@@ -60,10 +61,6 @@ impl Target {
         })
     }
 }
-
-/// The journey that a permit is for: its robots.txt requests, hops, retries and the page are one visit of a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct VisitId(u64);
 
 /// The request was not sent, because no permit covers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,23 +132,18 @@ impl Permit {
     pub(super) fn new(target: Target, session: Weak<session::Inner>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(Arc::new(Inner {
-            visit: VisitId(NEXT.fetch_add(1, Ordering::Relaxed)),
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             state: Mutex::new(State::Open {
                 next: target.clone(),
                 hops: 0,
             }),
             target,
             session,
+            kept: Mutex::default(),
         }))
     }
 
-    /// The visit that the permit is for.
-    #[must_use]
-    pub fn visit(&self) -> VisitId {
-        self.0.visit
-    }
-
-    /// The session that gave the permit, while it lasts.
+    /// Whether the session that gave the permit lasts.
     #[must_use]
     pub fn has_session(&self) -> bool {
         self.0.session.strong_count() > 0
@@ -160,6 +152,14 @@ impl Permit {
     /// What a layer keeps for the permit's session, as [`Session::slot`]; nothing when the session is over.
     pub fn slot<T: std::any::Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<Arc<T>> {
         Some(self.0.session.upgrade()?.slot(make))
+    }
+
+    /// What a layer keeps for the visit: the `T` that `make` makes when there is none yet. It goes with the permit.
+    ///
+    /// `make` runs under a lock of the permit and must not use it.
+    pub fn keep<T: std::any::Any + Clone + Send + Sync>(&self, make: impl FnOnce() -> T) -> T {
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get_or_insert_with(make).clone()
     }
 
     /// Begins a request of the caller, or the hop that a redirect led to.
@@ -201,7 +201,7 @@ impl Inner {
 /// Says nothing about the page.
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Permit").field(&self.0.visit.0).finish()
+        f.debug_tuple("Permit").field(&self.0.number).finish()
     }
 }
 

@@ -20,7 +20,7 @@ use super::layer::Shared;
 use super::reading::Reading;
 use super::table::{Key, Slot};
 use crate::BoxError;
-use crate::ext::{AtStart, Rules};
+use crate::ext::{AtStart, Rules, Visit};
 use crate::flight::Flight;
 
 /// How many readings that end in trouble one request waits for.
@@ -41,6 +41,8 @@ pub(super) struct Asking {
     pub(super) key: Key,
     pub(super) identity: Identity,
     pub(super) purpose: PurposeKind,
+    /// Of a page that a person asked for: reading robots.txt is a part of the same visit and takes no gap of its own.
+    pub(super) visit: Option<Visit>,
     pub(super) target: Target,
     pub(super) progress: Mutex<Progress>,
 }
@@ -204,6 +206,7 @@ where
                     key: asking.key.clone(),
                     identity: asking.identity.clone(),
                     purpose: asking.purpose,
+                    visit: asking.visit.clone(),
                     epoch: asking.epoch(),
                 };
                 Flight::new(reading.run(inner))

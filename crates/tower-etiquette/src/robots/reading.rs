@@ -23,7 +23,7 @@ use tower_service::Service;
 use super::layer::Shared;
 use super::table::{Key, Slot};
 use crate::BoxError;
-use crate::ext::{AtStart, Context, Rules};
+use crate::ext::{AtStart, Context, Rules, Visit};
 use crate::ready::ready;
 
 /// What a reading leaves for those who waited for it. `Err`: nothing was read because the host does not admit the
@@ -43,6 +43,7 @@ pub(super) struct Reading {
     pub(super) key: Key,
     pub(super) identity: Identity,
     pub(super) purpose: PurposeKind,
+    pub(super) visit: Option<Visit>,
     pub(super) epoch: u64,
 }
 
@@ -269,6 +270,7 @@ impl Reading {
         let context = Context::of(request.extensions_mut());
         context.identity = Some(self.identity.clone());
         context.reads_robots_txt = true;
+        context.visit = self.visit.clone();
         context.rules = Some(Arc::clone(started) as Arc<dyn Rules>);
         request
     }

@@ -84,6 +84,10 @@ where
     let identity = named(&mut request, &shared, purpose)?;
     let origin = origin(&request, &shared)?;
     let context = Context::of(request.extensions_mut());
+    let visit = context
+        .visit
+        .clone()
+        .filter(|_| purpose == PurposeKind::UserFetch);
     // A layer of the same kind further out has asked already, or reads robots.txt itself (RFC 9309, 2.2.2: the file is
     // always allowed). An API used under a key has limits of its own.
     if context.reads_robots_txt
@@ -113,6 +117,7 @@ where
         key,
         identity,
         purpose,
+        visit,
         progress: Default::default(),
     };
     let gate = Arc::new(Gate::new(asking, inner.clone()));

@@ -1,14 +1,14 @@
 use std::task::{Context as TaskContext, Poll};
 
 use etiquette_core::identity::{NameRefusal, NameRefused, Verdict, is_library_default};
-use etiquette_core::purpose::{Attempt, PermitRefusal, PermitRefused};
+use etiquette_core::purpose::{ApiKey, Attempt, PermitRefusal, PermitRefused};
 use etiquette_core::{Origin, Purpose, PurposeKind, Refusal};
 use http::header::{FROM, LOCATION, USER_AGENT};
 use http::{HeaderMap, Request, Response, Uri};
 use tower_service::Service;
 
 use super::{ResponseFuture, UserAgentLayer};
-use crate::ext::{self, Context, Facts};
+use crate::ext::{self, Context, Facts, Visit};
 use crate::macros::inner_accessors;
 use crate::{BoxError, Identity};
 
@@ -43,6 +43,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
+        drop_foreign_key(&mut request);
         let purpose = ext::purpose(&request);
         if let Err(why) = self.layer.name(request.headers_mut(), purpose) {
             return ResponseFuture::refused(Refusal::Name(NameRefused::new(
@@ -51,7 +52,7 @@ where
                 Some(self.layer.identity.help().clone()),
             )));
         }
-        let step = match begin(&request) {
+        let step = match begin(&mut request) {
             Ok(step) => step,
             Err(why) => {
                 return ResponseFuture::refused(Refusal::Permit(PermitRefused::new(
@@ -74,13 +75,31 @@ pub(super) struct Step {
 }
 
 /// Begins the request's step of its visit, if it has a permit.
-fn begin<B>(request: &Request<B>) -> Result<Option<Box<Step>>, PermitRefusal> {
+fn begin<B>(request: &mut Request<B>) -> Result<Option<Box<Step>>, PermitRefusal> {
     let Some(Purpose::UserFetch(permit)) = request.extensions().get() else {
         return Ok(None);
     };
     let attempt = permit.begin(request.method(), request.uri())?;
+    // robots.txt, hops, retries and the page are one visit and take one gap of each host.
+    let visit = permit.keep(Visit::default);
+    visit.with(|journey| journey.one_gap = true);
+    Context::of(request.extensions_mut()).visit = Some(visit);
     let url = request.uri().clone();
     Ok(Some(Box::new(Step { attempt, url })))
+}
+
+/// A redirect may have led an API request to another site, where its key is nobody's business.
+fn drop_foreign_key<B>(request: &mut Request<B>) {
+    let Some(Purpose::Api(api)) = request.extensions().get() else {
+        return;
+    };
+    let ApiKey::Header(name) = api.key() else {
+        return;
+    };
+    if Origin::of(request.uri()).is_ok_and(|origin| origin != *api.origin()) {
+        let name = name.clone();
+        request.headers_mut().remove(name);
+    }
 }
 
 impl Step {
