@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! UserAgent · Accept       the name, and what can be read
+//! Preferences              what does the site wish to be done with it?
 //! Robots                   may it be asked for?
 //! ConditionalCache         is it known already?
 //! RetryAfter               did the site ask for a pause?
@@ -26,11 +27,12 @@ use tower_service::Service;
 use crate::accept::AcceptService;
 use crate::conditional_cache::{ConditionalCache, MemoryStore};
 use crate::host_budget::HostBudget;
+use crate::preferences::PreferencesService;
 use crate::retry_after::{EmptyBodies, ReplayBody, RetryAfter};
 use crate::user_agent::UserAgent;
 use crate::{
     Accept, AcceptLayer, BoxError, BoxedService, ConditionalCacheLayer, HostBudgetLayer, Hosts,
-    RetryAfterLayer, Robots, RobotsLayer, UserAgentLayer,
+    PreferencesLayer, RetryAfterLayer, Robots, RobotsLayer, UserAgentLayer,
 };
 
 /// Builds the whole stack in the right order.
@@ -59,6 +61,7 @@ use crate::{
 pub struct Etiquette<St = MemoryStore, C = EmptyBodies> {
     user_agent: UserAgentLayer,
     accept: AcceptLayer,
+    preferences: PreferencesLayer,
     robots: RobotsLayer,
     cache: ConditionalCacheLayer<St>,
     retry_after: RetryAfterLayer<C>,
@@ -66,8 +69,9 @@ pub struct Etiquette<St = MemoryStore, C = EmptyBodies> {
 }
 
 /// What [`Etiquette`] puts around a service `S`.
-pub type EtiquetteService<S, St = MemoryStore, C = EmptyBodies> =
-    UserAgent<AcceptService<Robots<ConditionalCache<RetryAfter<HostBudget<S>, C>, St>>>>;
+pub type EtiquetteService<S, St = MemoryStore, C = EmptyBodies> = UserAgent<
+    AcceptService<PreferencesService<Robots<ConditionalCache<RetryAfter<HostBudget<S>, C>, St>>>>,
+>;
 
 impl Etiquette {
     /// All layers with their defaults, in the name of `identity`, with the host state that the whole process shares.
@@ -77,6 +81,7 @@ impl Etiquette {
         Self {
             user_agent: UserAgentLayer::new(identity),
             accept: AcceptLayer::new(Accept::any()),
+            preferences: PreferencesLayer::new(),
             robots: RobotsLayer::new().hosts(hosts.clone()),
             cache: ConditionalCacheLayer::new(),
             retry_after: RetryAfterLayer::new(hosts.clone()),
@@ -104,6 +109,14 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
         self
     }
 
+    /// Declares what responses are used for, and whether a site's wish against it refuses them. By default wishes are
+    /// facts on the response.
+    #[must_use]
+    pub fn preferences(mut self, preferences: PreferencesLayer) -> Self {
+        self.preferences = preferences;
+        self
+    }
+
     /// Changes how the client is named.
     #[must_use]
     pub fn user_agent(mut self, change: impl FnOnce(UserAgentLayer) -> UserAgentLayer) -> Self {
@@ -127,6 +140,7 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
         Etiquette {
             user_agent: self.user_agent,
             accept: self.accept,
+            preferences: self.preferences,
             robots: self.robots,
             cache: change(self.cache),
             retry_after: self.retry_after,
@@ -143,6 +157,7 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
         Etiquette {
             user_agent: self.user_agent,
             accept: self.accept,
+            preferences: self.preferences,
             robots: self.robots,
             cache: self.cache,
             retry_after: change(self.retry_after),
@@ -163,6 +178,7 @@ impl<St: ResponseStore, C: Clone> Etiquette<St, C> {
     pub fn service<S>(&self, inner: S) -> EtiquetteService<S, St, C> {
         let inner = self.retry_after.layer(self.budget.layer(inner));
         let inner = self.robots.layer(self.cache.layer(inner));
+        let inner = self.preferences.layer(inner);
         self.user_agent.layer(self.accept.layer(inner))
     }
 
@@ -189,6 +205,7 @@ impl<St, C: Clone> Clone for Etiquette<St, C> {
         Self {
             user_agent: self.user_agent.clone(),
             accept: self.accept.clone(),
+            preferences: self.preferences.clone(),
             robots: self.robots.clone(),
             cache: self.cache.clone(),
             retry_after: self.retry_after.clone(),
