@@ -1,6 +1,7 @@
 //! The programs behind the examples: each example is a thin main over a `run` in here, so that tests call the same.
 
 pub mod crawl;
+pub mod gateway;
 pub mod hyper_client;
 pub mod reqwest_client;
 pub mod site;

@@ -14,6 +14,7 @@ mod hosts;
 mod macros;
 pub mod preferences;
 mod ready;
+pub mod refuse;
 pub mod retry_after;
 pub mod robots;
 #[cfg(feature = "signatures")]
@@ -37,6 +38,7 @@ pub use ext::Facts;
 pub use host_budget::HostBudgetLayer;
 pub use hosts::{Hosts, HostsBuilder, HostsTotals};
 pub use preferences::PreferencesLayer;
+pub use refuse::RefusalLayer;
 pub use retry_after::RetryAfterLayer;
 pub use robots::{Robots, RobotsFacts, RobotsLayer};
 #[cfg(feature = "signatures")]
