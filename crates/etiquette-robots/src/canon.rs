@@ -89,10 +89,10 @@ fn escape(rest: &[u8], out: &mut impl Extend<u8>) -> usize {
     }
 }
 
-/// Whether the rule `text` is already in canonical form, as nearly all are.
-pub(crate) fn is_canonical_rule(text: &[u8]) -> bool {
+/// Whether the rule `text` is in canonical form already and has no wildcard, as nearly all are.
+pub(crate) fn is_plain_rule(text: &[u8]) -> bool {
     let text = text.strip_suffix(b"$").unwrap_or(text);
-    text.iter().all(|&octet| is_plain(octet) || octet == b'*')
+    text.iter().all(|&octet| is_plain(octet))
 }
 
 /// Appends the canonical form of the rule `text`: `*` stays a wildcard, and a `$` at the very end stays the end mark.
@@ -134,6 +134,17 @@ impl Target {
             length: 0,
             letters: 0,
         };
+        // Most URLs are canonical as they are.
+        if path_and_query.first() == Some(&b'/')
+            && path_and_query.len() < Self::NEAR
+            && path_and_query.iter().all(|&octet| is_plain(octet))
+        {
+            target.length = path_and_query.len() + 1;
+            target.near[..path_and_query.len()].copy_from_slice(path_and_query);
+            target.near[path_and_query.len()] = b'$';
+            target.letters = letters(target.octets());
+            return target;
+        }
         if path_and_query.first() != Some(&b'/') {
             target.push(b'/');
         }
@@ -280,13 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn canonical_rules_are_recognised() {
-        for text in ["", "/", "/a*b$", "/a", "/$"] {
-            assert!(is_canonical_rule(text.as_bytes()), "{text}");
+    fn plain_rules_are_recognised() {
+        for text in ["", "/", "/a", "/a$", "/$"] {
+            assert!(is_plain_rule(text.as_bytes()), "{text}");
             assert_eq!(of_rule(text), text.as_bytes());
         }
-        for text in ["/%41", "/a$b", "/a%", "/$$", "/é", "/a b"] {
-            assert!(!is_canonical_rule(text.as_bytes()), "{text}");
+        for text in ["/%41", "/a$b", "/a%", "/$$", "/é", "/a b", "/a*"] {
+            assert!(!is_plain_rule(text.as_bytes()), "{text}");
         }
     }
 }

@@ -1,6 +1,24 @@
 //! Programs that measure this workspace against named peers in one run.
 
-fn main() {
-    eprintln!("usage: compare <robots>");
-    std::process::exit(2);
+use std::process::ExitCode;
+
+mod heap;
+mod robots;
+mod timing;
+
+#[global_allocator]
+static HEAP: heap::Counting = heap::Counting;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        ["robots"] => robots::run(false),
+        ["robots", "--json"] => robots::run(true),
+        ["robots", "one", peer, case, what] => robots::one(peer, case, what),
+        _ => {
+            eprintln!("usage: compare robots [--json]");
+            ExitCode::from(2)
+        }
+    }
 }

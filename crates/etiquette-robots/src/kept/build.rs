@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::prepare::{Canonical, Prepared, canonical, link, prepare};
+use super::prepare::{Prepared, Rules, link, odd_rules};
 use super::{
     Extras, Facts, KNOWN_NAMES, Kept, NONE, Name, Plain, RecordAt, Section, SitemapAt, Wild,
     Written, folded_cmp,
@@ -12,26 +12,18 @@ use crate::draft::{Draft, RecordDraft};
 
 impl Kept {
     pub(crate) fn build(draft: &Draft<'_>) -> Self {
-        let mut over_limit = 0;
         let mut scratch = Vec::new();
-        let canonicals: Vec<Canonical> = draft
-            .rules
-            .iter()
-            .map(|rule| canonical(rule.text, &mut scratch))
-            .collect();
-        let (mut wild, mut plain): (Vec<_>, Vec<_>) =
-            prepare(&draft.rules, &canonicals, &scratch, &mut over_limit)
-                .into_iter()
-                .partition(|rule| rule.wild);
-        plain.sort_unstable_by(Prepared::by_prefix);
-        wild.sort_unstable_by(Prepared::by_specificity);
+        let odd = odd_rules(&draft.rules, &mut scratch);
+        let Rules {
+            plain,
+            wild,
+            over_limit,
+        } = Rules::new(&draft.rules, &odd, &scratch);
 
+        let rules = plain.iter().chain(&wild);
+        let names = draft.names.iter().map(|name| name.text.len());
         let mut arena = Vec::with_capacity(
-            plain
-                .iter()
-                .chain(&wild)
-                .map(|rule| rule.canonical.len())
-                .sum(),
+            rules.map(|rule| rule.canonical.len()).sum::<usize>() + names.sum::<usize>(),
         );
         let mut kept = Self {
             over_limit,
@@ -55,10 +47,10 @@ impl Kept {
             .iter()
             .map(|rule| {
                 arena.extend_from_slice(rule.canonical);
+                let longer = rule.specificity > rule.canonical.len() as u32;
                 Wild {
                     end: arena.len() as u32,
-                    facts: rule.facts,
-                    specificity: rule.specificity,
+                    facts: Facts(rule.facts.0 | if longer { Facts::LONGER } else { 0 }),
                     letters: canon::letters(rule.canonical),
                 }
             })
@@ -121,6 +113,12 @@ impl Kept {
                 }
             })
             .collect();
+        extras.longer = wild
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| rule.specificity > rule.canonical.len() as u32)
+            .map(|(at, rule)| (at as u32, rule.specificity))
+            .collect();
         extras.records_base = arena.len() as u32;
         let section_of = |record: &RecordDraft<'_>| record.section.unwrap_or(NONE);
         let mut records: Vec<&RecordDraft<'_>> = draft.records.iter().collect();
@@ -162,6 +160,7 @@ impl Kept {
         delays.dedup_by_key(|(section, _)| *section);
         extras.delays = delays.into();
         let empty = extras.written.is_empty()
+            && extras.longer.is_empty()
             && extras.records.is_empty()
             && extras.sitemaps.is_empty()
             && extras.delays.is_empty();

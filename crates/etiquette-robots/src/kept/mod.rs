@@ -40,17 +40,19 @@ struct Plain {
 struct Wild {
     end: u32,
     facts: Facts,
-    specificity: u32,
     letters: u32,
 }
 
-/// Line, kind, and whether a rule further up the chain may still win.
+/// Line, kind, and one mark.
 #[derive(Debug, Clone, Copy)]
 struct Facts(u32);
 
 impl Facts {
     const ALLOW: u32 = 1;
+    /// Of a plain rule: one further up the chain may still win.
     const OUTRANKED: u32 = 2;
+    /// Of a rule with wildcards: it is more specific than what is kept of it is long; see [`Extras::longer`].
+    const LONGER: u32 = 2;
 
     const fn new(line: u32, allow: bool) -> Self {
         Self(line << 2 | if allow { Self::ALLOW } else { 0 })
@@ -66,6 +68,10 @@ impl Facts {
 
     const fn outranked(self) -> bool {
         self.0 & Self::OUTRANKED != 0
+    }
+
+    const fn longer(self) -> bool {
+        self.0 & Self::LONGER != 0
     }
 }
 
@@ -118,6 +124,8 @@ struct Written {
 struct Extras {
     written: Box<[Written]>,
     written_base: u32,
+    /// Rules with wildcards and their specificity, where it is not their length.
+    longer: Box<[(u32, u32)]>,
     records: Box<[RecordAt]>,
     records_base: u32,
     sitemaps: Box<[SitemapAt]>,
@@ -188,6 +196,7 @@ impl Kept {
         let extras = self.extras.as_ref().map_or(0, |extras| {
             size_of::<Extras>()
                 + size_of_val(&*extras.written)
+                + size_of_val(&*extras.longer)
                 + size_of_val(&*extras.records)
                 + size_of_val(&*extras.sitemaps)
                 + size_of_val(&*extras.delays)
@@ -271,23 +280,43 @@ impl Kept {
     pub(crate) fn best(&self, section: SectionId, target: &Target) -> Option<Hit> {
         let (plain, wild) = self.rules_of(section);
         let best = self.best_plain(plain, target.octets());
-        for at in wild {
-            let rule = self.wild[at as usize];
+        let floor = best.map_or(0, |best| best.specificity);
+        let rules = &self.wild[wild.start as usize..wild.end as usize];
+        let mut start = match wild.start.checked_sub(1) {
+            Some(before) => self.wild[before as usize].end,
+            None => self.wild_base,
+        };
+        for (at, rule) in wild.zip(rules) {
+            let text = start..rule.end;
+            start = rule.end;
+            let length = text.len() as u32;
+            if length < floor && !rule.facts.longer() {
+                break;
+            }
+            if rule.letters & !target.letters() != 0
+                || !pattern::matches(self.text(text.start, text.end), target.octets())
+            {
+                continue;
+            }
             let hit = Hit {
-                specificity: rule.specificity,
+                specificity: self.specificity(at, length),
                 facts: rule.facts,
                 at: RuleAt::Wild(at),
             };
-            if best.is_some_and(|best| best.rank() > hit.rank()) {
-                break;
-            }
-            if rule.letters & !target.letters() == 0
-                && pattern::matches(self.wild_text(at), target.octets())
-            {
-                return Some(hit);
-            }
+            return Some(hit.better(best));
         }
         best
+    }
+
+    /// How specific a rule with wildcards is.
+    fn specificity(&self, wild: u32, length: u32) -> u32 {
+        match &self.extras {
+            Some(extras) if self.wild[wild as usize].facts.longer() => extras
+                .longer
+                .binary_search_by_key(&wild, |&(rule, _)| rule)
+                .map_or(length, |at| extras.longer[at].1),
+            _ => length,
+        }
     }
 
     /// As [`Kept::best`], but rules with inner wildcards are left out.

@@ -12,32 +12,32 @@ pub(crate) const MOST_WILD_RULES: usize = 10_000;
 /// Inner wildcards that are matched in one rule.
 pub(crate) const MOST_WILDCARDS: usize = 64;
 
-/// A rule on its way into the lists.
+/// A rule in the form that is kept.
 pub(super) struct Prepared<'a> {
     pub(super) section: SectionId,
     pub(super) facts: Facts,
     pub(super) written: &'a [u8],
     pub(super) canonical: &'a [u8],
-    /// Without a `*` at the end.
-    pub(super) prefix: &'a [u8],
-    /// The first octets of `prefix`, as a number that sorts as they do.
-    pub(super) head: u64,
+    /// More than the length of `canonical` where runs of stars were made one, or a limit cut it.
     pub(super) specificity: u32,
-    pub(super) wild: bool,
 }
 
-impl Prepared<'_> {
-    pub(super) fn by_prefix(&self, other: &Self) -> Ordering {
-        (self.section, self.head)
-            .cmp(&(other.section, other.head))
-            .then_with(|| self.prefix.cmp(other.prefix))
+impl<'a> Prepared<'a> {
+    /// Without a `*` at the end.
+    fn prefix(&self) -> &'a [u8] {
+        without_last_star(self.canonical)
+    }
+
+    fn by_prefix(&self, other: &Self) -> Ordering {
+        self.prefix()
+            .cmp(other.prefix())
             // Of equal prefixes the last decides.
             .then_with(|| self.specificity.cmp(&other.specificity))
             .then_with(|| self.facts.allow().cmp(&other.facts.allow()))
             .then_with(|| other.facts.line().cmp(&self.facts.line()))
     }
 
-    pub(super) fn by_specificity(&self, other: &Self) -> Ordering {
+    fn by_specificity(&self, other: &Self) -> Ordering {
         let key = |rule: &Self| {
             (
                 rule.section,
@@ -50,15 +50,51 @@ impl Prepared<'_> {
     }
 }
 
-fn head(prefix: &[u8]) -> u64 {
-    let mut octets = [0; 8];
-    let length = prefix.len().min(8);
-    octets[..length].copy_from_slice(&prefix[..length]);
-    u64::from_be_bytes(octets)
+/// The rules of a file, sorted.
+pub(super) struct Rules<'a> {
+    /// Those without an inner wildcard: by section and prefix.
+    pub(super) plain: Vec<Prepared<'a>>,
+    /// The others: by section, the most specific first.
+    pub(super) wild: Vec<Prepared<'a>>,
+    /// How many the limits changed or dropped.
+    pub(super) over_limit: u32,
 }
 
-/// Makes one star of each run of stars from `start` on.
-fn collapse_stars(octets: &mut Vec<u8>, start: usize) {
+/// A rule whose canonical form is another text, or that has wildcards.
+pub(super) struct Odd {
+    rule: usize,
+    /// Where in the scratch its canonical form is.
+    canonical: Range<usize>,
+    specificity: u32,
+    collapsed: bool,
+}
+
+/// Writes the canonical forms of the odd ones among `rules` to `scratch`.
+pub(super) fn odd_rules(rules: &[RuleDraft<'_>], scratch: &mut Vec<u8>) -> Vec<Odd> {
+    let mut odd = Vec::new();
+    for (rule, draft) in rules.iter().enumerate() {
+        if canon::is_plain_rule(draft.text) {
+            continue;
+        }
+        let start = scratch.len();
+        canon::rule(draft.text, scratch);
+        let specificity = (scratch.len() - start) as u32;
+        let collapsed = collapse_stars(scratch, start);
+        odd.push(Odd {
+            rule,
+            canonical: start..scratch.len(),
+            specificity,
+            collapsed,
+        });
+    }
+    odd
+}
+
+/// Makes one star of each run of stars from `start` on, and says whether there were any.
+fn collapse_stars(octets: &mut Vec<u8>, start: usize) -> bool {
+    if !octets[start..].windows(2).any(|pair| pair == b"**") {
+        return false;
+    }
     let mut to = start;
     for from in start..octets.len() {
         if octets[from] == b'*' && to > start && octets[to - 1] == b'*' {
@@ -68,41 +104,7 @@ fn collapse_stars(octets: &mut Vec<u8>, start: usize) {
         to += 1;
     }
     octets.truncate(to);
-}
-
-fn has_star_run(octets: &[u8]) -> bool {
-    octets.windows(2).any(|pair| pair == b"**")
-}
-
-/// Rules in canonical form, or a range of `scratch` where that is another text.
-pub(super) struct Canonical {
-    /// Empty: the text is canonical as it is.
-    scratch: Range<u32>,
-    specificity: u32,
-    /// Whether runs of stars were made one star, so that the specificity does not follow from what is kept.
-    collapsed: bool,
-}
-
-pub(super) fn canonical(text: &[u8], scratch: &mut Vec<u8>) -> Canonical {
-    let stars = has_star_run(text);
-    if !stars && canon::is_canonical_rule(text) {
-        return Canonical {
-            scratch: 0..0,
-            specificity: text.len() as u32,
-            collapsed: false,
-        };
-    }
-    let start = scratch.len();
-    canon::rule(text, scratch);
-    let specificity = (scratch.len() - start) as u32;
-    if stars {
-        collapse_stars(scratch, start);
-    }
-    Canonical {
-        scratch: start as u32..scratch.len() as u32,
-        specificity,
-        collapsed: stars,
-    }
+    true
 }
 
 /// Applies the limits: a Disallow that is too much closes more than it says, an Allow is dropped.
@@ -125,48 +127,103 @@ fn limited(canonical: &[u8], allow: bool, wild_rules: usize) -> Option<&[u8]> {
     }
 }
 
-pub(super) fn prepare<'a>(
-    rules: &[RuleDraft<'a>],
-    canonicals: &[Canonical],
-    scratch: &'a [u8],
-    over_limit: &mut u32,
-) -> Vec<Prepared<'a>> {
-    let mut wild_rules = 0;
-    let mut prepared = Vec::with_capacity(rules.len());
-    for (rule, kept) in rules.iter().zip(canonicals) {
-        let full = if kept.scratch.is_empty() {
-            rule.text
-        } else {
-            &scratch[kept.scratch.start as usize..kept.scratch.end as usize]
+impl<'a> Rules<'a> {
+    pub(super) fn new(drafts: &[RuleDraft<'a>], odd: &[Odd], scratch: &'a [u8]) -> Self {
+        let mut rules = Self {
+            plain: Vec::with_capacity(drafts.len()),
+            wild: Vec::new(),
+            over_limit: 0,
         };
-        let mut canonical = full;
-        let mut wild = kept.collapsed;
-        if without_last_star(full).contains(&b'*') {
-            wild = true;
-            let Some(kept) = limited(full, rule.allow, wild_rules) else {
-                *over_limit += 1;
-                continue;
+        let mut odd = odd.iter().peekable();
+        for (at, draft) in drafts.iter().enumerate() {
+            let mut rule = Prepared {
+                section: draft.section,
+                facts: Facts::new(draft.line, draft.allow),
+                written: draft.text,
+                canonical: draft.text,
+                specificity: draft.text.len() as u32,
             };
-            *over_limit += u32::from(kept.len() < full.len());
-            canonical = kept;
-            wild_rules += 1;
+            match odd.next_if(|odd| odd.rule == at) {
+                None => rules.plain.push(rule),
+                Some(odd) => {
+                    rule.canonical = &scratch[odd.canonical.clone()];
+                    rule.specificity = odd.specificity;
+                    rules.push_odd(rule, odd.collapsed);
+                }
+            }
         }
-        let prefix = without_last_star(canonical);
-        prepared.push(Prepared {
-            section: rule.section,
-            facts: Facts::new(rule.line, rule.allow),
-            written: rule.text,
-            canonical,
-            prefix,
-            head: head(prefix),
-            specificity: kept.specificity,
-            wild,
-        });
+        rules.plain = sorted_by_prefix(rules.plain);
+        rules.wild.sort_unstable_by(Prepared::by_specificity);
+        rules
     }
-    prepared
+
+    fn push_odd(&mut self, mut rule: Prepared<'a>, collapsed: bool) {
+        if rule.prefix().contains(&b'*') {
+            match limited(rule.canonical, rule.facts.allow(), self.wild.len()) {
+                Some(kept) => {
+                    self.over_limit += u32::from(kept.len() < rule.canonical.len());
+                    rule.canonical = kept;
+                }
+                None => {
+                    self.over_limit += 1;
+                    return;
+                }
+            }
+            self.wild.push(rule);
+        } else if collapsed {
+            // The list of the others has no place for a specificity that is not the length.
+            self.wild.push(rule);
+        } else {
+            self.plain.push(rule);
+        }
+    }
 }
 
-/// Links each of the sorted rules to its longest prefix.
+/// What most comparisons are decided by.
+struct Key {
+    section: SectionId,
+    rule: u32,
+    /// The first octets of the prefix, as a number that sorts as they do.
+    head: u128,
+}
+
+fn head(prefix: &[u8]) -> u128 {
+    match prefix.first_chunk() {
+        Some(octets) => u128::from_be_bytes(*octets),
+        None => {
+            let mut octets = [0; 16];
+            octets[..prefix.len()].copy_from_slice(prefix);
+            u128::from_be_bytes(octets)
+        }
+    }
+}
+
+fn sorted_by_prefix(rules: Vec<Prepared<'_>>) -> Vec<Prepared<'_>> {
+    let mut keys: Vec<Key> = rules
+        .iter()
+        .enumerate()
+        .map(|(rule, prepared)| Key {
+            section: prepared.section,
+            rule: rule as u32,
+            head: head(prepared.prefix()),
+        })
+        .collect();
+    keys.sort_unstable_by(|a, b| {
+        (a.section, a.head)
+            .cmp(&(b.section, b.head))
+            .then_with(|| rules[a.rule as usize].by_prefix(&rules[b.rule as usize]))
+    });
+    let mut rules: Vec<Option<Prepared<'_>>> = rules.into_iter().map(Some).collect();
+    keys.iter()
+        .map(|key| {
+            rules[key.rule as usize]
+                .take()
+                .expect("each rule has one key")
+        })
+        .collect()
+}
+
+/// Links each of the sorted rules to its longest prefix, and says whether one further up may win over it.
 pub(super) fn link(rules: &[Prepared<'_>]) -> Vec<(u32, bool)> {
     let mut links = Vec::with_capacity(rules.len());
     // The chain of prefixes that the next rule may continue: its number and the highest specificity up to it.
@@ -176,8 +233,8 @@ pub(super) fn link(rules: &[Prepared<'_>]) -> Vec<(u32, bool)> {
             let above = &rules[above];
             // An equal one before this one never wins, so it is no link.
             if above.section == rule.section
-                && above.prefix.len() < rule.prefix.len()
-                && rule.prefix.starts_with(above.prefix)
+                && above.prefix().len() < rule.prefix().len()
+                && rule.prefix().starts_with(above.prefix())
             {
                 break;
             }
