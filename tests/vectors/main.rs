@@ -7,6 +7,7 @@ mod accept;
 mod cache;
 mod discovery;
 mod preferences;
+mod purpose;
 mod retry_after;
 mod robots;
 mod robots_fetching;

@@ -13,6 +13,7 @@ fn user_agent() {
     build(&mut report);
     disguise(&mut report);
     known(&mut report);
+    crate::purpose::play(&mut report);
     report.finish();
 }
 
