@@ -292,6 +292,14 @@ async fn nothing_is_sent_without_a_name_or_a_place() {
         .unwrap();
     assert!(client.clone().oneshot(other).await.is_err());
     assert_eq!(refusal(ask(&client, "/relative").await).kind(), "no_origin");
+    let mut elsewhere = page("http://a.example/");
+    elsewhere
+        .headers_mut()
+        .insert("host", "b.example".parse().unwrap());
+    assert_eq!(
+        refusal(client.clone().oneshot(elsewhere).await).kind(),
+        "no_origin"
+    );
     let nobody = RobotsLayer::new().layer(site.clone());
     assert_eq!(
         refusal(nobody.oneshot(page("http://a.example/")).await).kind(),

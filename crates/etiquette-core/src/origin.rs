@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::Uri;
-use http::uri::Scheme;
+use http::uri::{Authority, Scheme};
 
 /// The scheme, host and port of a URL (RFC 6454; RFC 9110, 4.3.1).
 ///
@@ -30,6 +30,8 @@ pub enum InvalidOrigin {
     Scheme,
     /// The host is empty.
     EmptyHost,
+    /// The Host field names another site than the URI: whose rules hold cannot be told.
+    OtherHost,
 }
 
 impl fmt::Display for InvalidOrigin {
@@ -38,6 +40,7 @@ impl fmt::Display for InvalidOrigin {
             Self::Relative => "the URI has no scheme and authority",
             Self::Scheme => "the scheme is neither http nor https",
             Self::EmptyHost => "the host is empty",
+            Self::OtherHost => "the host field names another site than the URI",
         })
     }
 }
@@ -71,6 +74,19 @@ impl Origin {
             port,
             https,
         })))
+    }
+
+    /// Whether the value of a Host field (RFC 9110, 7.2) means this origin.
+    #[must_use]
+    pub fn is_host(&self, value: &[u8]) -> bool {
+        let Ok(authority) = Authority::try_from(value) else {
+            return false;
+        };
+        let host = authority.host();
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let default = if self.0.https { 443 } else { 80 };
+        host.eq_ignore_ascii_case(&self.0.host)
+            && authority.port_u16().unwrap_or(default) == self.0.port
     }
 
     /// `"http"` or `"https"`.
@@ -146,6 +162,23 @@ mod tests {
             ("http://example.com:443/", "http://example.com:443"),
         ] {
             assert_eq!(origin(uri).unwrap(), expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_host_field_means_one_origin() {
+        let origin = Origin::of(&"https://example.com/".parse().unwrap()).unwrap();
+        for value in ["example.com", "EXAMPLE.com.", "example.com:443"] {
+            assert!(origin.is_host(value.as_bytes()), "{value}");
+        }
+        for value in [
+            "",
+            "other.example",
+            "example.com:80",
+            "example.com.evil.example",
+            "a b",
+        ] {
+            assert!(!origin.is_host(value.as_bytes()), "{value}");
         }
     }
 

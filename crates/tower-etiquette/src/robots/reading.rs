@@ -259,7 +259,11 @@ impl Reading {
         {
             headers.insert(header::FROM, from.clone());
         }
-        headers.insert(header::ACCEPT, HeaderValue::from_static("text/plain"));
+        // Anything else at a low weight: a strict server's 406 would read as "no rules".
+        headers.insert(
+            header::ACCEPT,
+            HeaderValue::from_static("text/plain, */*;q=0.1"),
+        );
         headers.insert(
             header::ACCEPT_ENCODING,
             HeaderValue::from_static("identity"),

@@ -7,7 +7,7 @@ use std::task::{Context as TaskContext, Poll};
 use etiquette_core::identity::Identity;
 use etiquette_core::identity::{NameRefusal, NameRefused, Verdict as NameVerdict};
 use etiquette_core::refusal::NoOrigin;
-use etiquette_core::{Origin, PurposeKind, Refusal};
+use etiquette_core::{InvalidOrigin, Origin, PurposeKind, Refusal};
 use http::{Request, Response, header};
 use http_body::Body;
 use tower_service::Service;
@@ -175,12 +175,18 @@ fn named<B>(
     Ok(identity)
 }
 
+/// The origin whose rules hold: the one that is really asked, so a Host field must not name another.
 fn origin<B>(request: &Request<B>, shared: &Shared) -> Result<Origin, Refusal> {
-    match (Origin::of(request.uri()), &shared.settings.origin) {
-        (Ok(origin), _) => Ok(origin),
-        (Err(etiquette_core::InvalidOrigin::Relative), Some(base)) => Ok(base.clone()),
-        (Err(cause), _) => Err(NoOrigin::new(cause).into()),
+    let origin = match (Origin::of(request.uri()), &shared.settings.origin) {
+        (Ok(origin), _) => origin,
+        (Err(InvalidOrigin::Relative), Some(base)) => base.clone(),
+        (Err(cause), _) => return Err(NoOrigin::new(cause).into()),
+    };
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    if hosts.any(|value| !origin.is_host(value.as_bytes())) {
+        return Err(NoOrigin::new(InvalidOrigin::OtherHost).into());
     }
+    Ok(origin)
 }
 
 /// The future of a [`Robots`] service.
