@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tower_etiquette::{HostSnapshot, Hosts};
 
-use crate::probe::{Client, SITE, STEP, get, hosts, in_time, stack};
+use crate::order::{ALONE, wrap};
+use crate::probe::{Client, Probe, SITE, STEP, get, get_named, hosts, in_time, stack};
 
 /// The first busy page takes: robots.txt, gap, 429, pause, the second try, its body.
 const LONGEST: Duration = Duration::from_secs(9);
@@ -38,6 +39,24 @@ async fn a_future_that_is_dropped_leaves_nothing_behind() {
         assert_eq!(status.unwrap(), 200, "{when}");
         assert_idle(&hosts, &when);
         assert_eq!(probe.seen()[0].path, "/robots.txt", "{when}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_layer_alone_keeps_what_a_dropped_future_held() {
+    for layer in ALONE {
+        for after in moments() {
+            let hosts = hosts();
+            let client = wrap(layer, &hosts, Probe::default());
+            let when = format!("{layer}, dropped after {after:?}");
+            let first = timeout(after, get_named(&client, "/busy"));
+            let second = get_named(&client, "/1");
+            let (_, second) = in_time(&when, async { tokio::join!(first, second) }).await;
+            assert_eq!(second.unwrap(), 200, "{when}");
+            let third = in_time(&when, get_named(&client, "/2")).await;
+            assert_eq!(third.unwrap(), 200, "{when}");
+            assert_idle(&hosts, &when);
+        }
     }
 }
 

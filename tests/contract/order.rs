@@ -1,9 +1,13 @@
 //! In any order nothing panics or hangs, and each layer keeps its own promise for the requests that reach it.
 
-use tower::Layer;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::Empty;
+use tower::{Layer, Service};
 use tower_etiquette::{
-    Accept, AcceptLayer, BoxedService, ConditionalCacheLayer, HostBudgetLayer, Hosts, Refusal,
-    RetryAfterLayer, RobotsLayer, UserAgentLayer,
+    Accept, AcceptLayer, BoxError, BoxedService, ConditionalCacheLayer, HostBudgetLayer, Hosts,
+    Refusal, RetryAfterLayer, RobotsLayer, UserAgentLayer,
 };
 
 use crate::probe::{Client, GAP, PAUSE, Probe, get, hosts, identity, in_time};
@@ -17,11 +21,35 @@ const LAYERS: [&str; 6] = [
     "budget",
 ];
 
-fn wrap(layer: &str, hosts: &Hosts, inner: Client) -> Client {
+/// Each of them as it is used without the others.
+pub(crate) const ALONE: [&str; 6] = [
+    "user_agent",
+    "accept",
+    "robots alone",
+    "cache",
+    "retry_after",
+    "budget",
+];
+
+/// One layer around `inner`. It asks of `inner` what its own bounds say, and gives a service that can be shared.
+pub(crate) fn wrap<S, B>(layer: &str, hosts: &Hosts, inner: S) -> Client
+where
+    S: Service<Request<Empty<Bytes>>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError> + Send + Sync,
+{
     match layer {
         "user_agent" => BoxedService::new(UserAgentLayer::new(identity()).layer(inner)),
         "accept" => BoxedService::new(AcceptLayer::new(Accept::any()).layer(inner)),
         "robots" => BoxedService::new(RobotsLayer::new().hosts(hosts.clone()).layer(inner)),
+        // Its tokens have to come from somewhere.
+        "robots alone" => {
+            let layer = RobotsLayer::with_identity(identity()).hosts(hosts.clone());
+            BoxedService::new(layer.layer(inner))
+        }
         "cache" => BoxedService::new(ConditionalCacheLayer::new().layer(inner)),
         "retry_after" => BoxedService::new(RetryAfterLayer::new(hosts.clone()).layer(inner)),
         "budget" => BoxedService::new(HostBudgetLayer::new(hosts.clone()).layer(inner)),

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Empty};
 use tokio::time::{Instant, Sleep, sleep};
 use tower::{Service, ServiceExt};
 use tower_etiquette::identity::Identity;
-use tower_etiquette::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts};
+use tower_etiquette::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts, PurposeKind};
 
 /// How long the head of an answer takes, and then its body.
 pub(crate) const STEP: Duration = Duration::from_millis(40);
@@ -158,7 +158,21 @@ pub(crate) const SITE: &str = "http://site.example";
 
 /// GETs `path` and reads the body to its end; gives the status.
 pub(crate) async fn get(client: &Client, path: &str) -> Result<u16, BoxError> {
-    let request = Request::get(format!("{SITE}{path}")).body(Empty::new())?;
+    read(
+        client,
+        Request::get(format!("{SITE}{path}")).body(Empty::new())?,
+    )
+    .await
+}
+
+/// As [`get`], for stacks that give no name: the request brings its own.
+pub(crate) async fn get_named(client: &Client, path: &str) -> Result<u16, BoxError> {
+    let name = identity().user_agent(PurposeKind::Crawl).clone();
+    let request = Request::get(format!("{SITE}{path}")).header(header::USER_AGENT, name);
+    read(client, request.body(Empty::new())?).await
+}
+
+async fn read(client: &Client, request: Request<Empty<Bytes>>) -> Result<u16, BoxError> {
     let response = client.clone().oneshot(request).await?;
     let status = response.status().as_u16();
     response.into_body().collect().await?;

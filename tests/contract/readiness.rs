@@ -1,20 +1,38 @@
-//! Readiness: one success for one call on the same instance, and no deadlock with limits around the stack.
+//! Readiness: one success for one call on the same instance, and no deadlock with limits around a layer or the stack.
 
 use tokio::task::JoinSet;
 use tower::limit::ConcurrencyLimitLayer;
 use tower::{Layer, ServiceBuilder};
 use tower_etiquette::{BoxedService, Etiquette};
 
-use crate::probe::{Client, Probe, get, hosts, identity, in_time};
+use crate::order::{ALONE, wrap};
+use crate::probe::{Client, Probe, get, get_named, hosts, identity, in_time};
 
 /// Eight requests at once through `client`; the probe panics if it is called unready.
 async fn eight(what: &str, client: &Client) {
     let mut tasks = JoinSet::new();
     for n in 0..8 {
         let client = client.clone();
-        tasks.spawn(async move { get(&client, &format!("/{n}")).await.unwrap() });
+        tasks.spawn(async move { get_named(&client, &format!("/{n}")).await.unwrap() });
     }
     assert_eq!(in_time(what, tasks.join_all()).await, [200; 8]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inner_limit_of_one_is_enough_for_each_layer() {
+    for layer in ALONE {
+        let inner = ConcurrencyLimitLayer::new(1).layer(Probe::default());
+        eight(layer, &wrap(layer, &hosts(), inner)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outer_limit_of_one_is_enough_for_each_layer() {
+    for layer in ALONE {
+        let client = wrap(layer, &hosts(), Probe::default());
+        let limit = ConcurrencyLimitLayer::new(1);
+        eight(layer, &BoxedService::new(limit.layer(client))).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,8 +57,10 @@ async fn an_outer_limit_of_one_is_enough() {
     );
     eight("under a limit of one", &client).await;
     assert_eq!(get(&client, "/busy").await.unwrap(), 200);
+    assert_eq!(probe.seen().len(), 1 + 8 + 2 + 1);
 }
 
+/// That each layer's service is so is checked by boxing it, in [`wrap`].
 #[test]
 fn the_stack_is_clone_send_sync_and_static() {
     fn holds<T: Clone + Send + Sync + 'static>(_: &T) {}

@@ -3,6 +3,7 @@
 use tokio::task::JoinSet;
 use tower_etiquette::Etiquette;
 
+use crate::order::wrap;
 use crate::probe::{Client, GAP, PAUSE, Probe, Seen, get, hosts, identity, in_time};
 
 async fn all(clients: Vec<Client>) {
@@ -49,4 +50,24 @@ async fn stacks_built_apart_share_a_budget_and_a_pause() {
     assert_spaced(&seen);
     let paused = seen.iter().position(|seen| seen.status == 429).unwrap();
     assert!(seen[paused + 1].at - seen[paused].at >= PAUSE, "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn single_layers_built_apart_share_what_the_hosts_know() {
+    for layer in ["budget", "retry_after"] {
+        let (probe, hosts) = (Probe::default(), hosts());
+        let one = wrap(layer, &hosts, probe.clone());
+        let two = wrap(layer, &hosts, probe.clone());
+        let both = async {
+            let busy = get(&one, "/busy").await;
+            (busy, get(&two, "/after").await)
+        };
+        let (busy, after) = in_time(layer, both).await;
+        // Alone the budget hands the 429 on, and the host pauses for everybody all the same.
+        let expected = if layer == "budget" { 429 } else { 200 };
+        assert_eq!((busy.unwrap(), after.unwrap()), (expected, 200), "{layer}");
+        let seen = probe.seen();
+        let pause = seen[1].at - seen[0].at;
+        assert!(pause >= PAUSE, "{layer}: {seen:?}");
+    }
 }

@@ -29,7 +29,7 @@ async fn after_retry_after_the_page_is_fetched_at_a_lower_rate(wire: Wire) {
     assert_eq!(client.get(&site.url("/b")).await.unwrap().status, 200);
     let log = site.log().entries();
     promises::named(&log, TOKEN).expect_kept();
-    promises::pause_kept(&log).expect_kept();
+    promises::pause_kept(&log, Duration::ZERO).expect_kept();
     promises::slower_afterwards(&log).expect_kept();
     promises::smallest_gap(&log, millis(100)).expect_kept();
 }
@@ -79,7 +79,7 @@ async fn issue_3_queued_requests_wait_for_the_end_of_the_pause(wire: Wire) {
             .iter()
             .all(|entry| entry.at < from || entry.at >= to)
     );
-    promises::pause_kept(&entries).expect_kept();
+    promises::pause_kept(&entries, Duration::ZERO).expect_kept();
     promises::slower_afterwards(&entries).expect_kept();
     promises::smallest_gap(&entries, millis(50)).expect_kept();
     promises::smallest_gap(&idle.log().entries(), millis(50)).expect_kept();

@@ -1,9 +1,9 @@
 //! The promises of a polite client, checked by what its site's log says and by nothing else.
 //!
 //! Every function takes entries of one site (see [`Log::entries`](crate::site::Log::entries)) in the order of arrival
-//! and returns a [`Finding`]: what was counted, and whether the promise held. The times of a log are bounds that need
-//! no tolerance: a request is noted no earlier than it left, and a client cannot see an answer before it was handed to
-//! the connection.
+//! and returns a [`Finding`]: what was counted, and whether the promise held. For a client with one place the times of a
+//! log are bounds that need no tolerance: a request is noted no earlier than it left, and a client cannot see an answer
+//! before it was handed to the connection.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -81,6 +81,9 @@ pub struct Expected<'a> {
     pub disallowed: &'a [&'a str],
     /// The smallest gap that the client may leave, for example its Crawl-delay.
     pub gap: Duration,
+    /// How long a request may be on its way, for a client with several places. Zero for a client with one: it has
+    /// nothing on its way while it is being answered, so that its log is judged without tolerance.
+    pub travel: Duration,
 }
 
 /// All promises, as a table.
@@ -89,14 +92,19 @@ pub struct Expected<'a> {
 pub struct Promises(Vec<Finding>);
 
 impl Promises {
-    /// Checks `log` against all of them. The client must use one place.
+    /// Checks `log` against all of them.
     pub fn check(log: &[Entry], expected: &Expected<'_>) -> Self {
+        let gap = if expected.travel.is_zero() {
+            smallest_gap(log, expected.gap)
+        } else {
+            smallest_gap_of_starts(log, expected.gap, expected.travel)
+        };
         Self(vec![
             named(log, expected.token),
             robots_first(log),
             nothing_disallowed(log, expected.disallowed),
-            smallest_gap(log, expected.gap),
-            pause_kept(log),
+            gap,
+            pause_kept(log, expected.travel),
             slower_afterwards(log),
             second_run_conditional(log),
         ])
@@ -220,9 +228,28 @@ pub fn smallest_gap(log: &[Entry], gap: Duration) -> Finding {
     Finding::judged(PROMISE, smallest >= gap, counted)
 }
 
-/// After a 429 or 503 with Retry-After nothing arrives before its time is over.
+/// Two requests start at least `gap` apart, for a client with several places whose requests are on their way for up to
+/// `travel`: the first may arrive that much later than it left.
 #[must_use]
-pub fn pause_kept(log: &[Entry]) -> Finding {
+pub fn smallest_gap_of_starts(log: &[Entry], gap: Duration, travel: Duration) -> Finding {
+    const PROMISE: &str = "smallest gap";
+    let Some(smallest) = smallest_distance(log.iter()) else {
+        return Finding::new(PROMISE, Outcome::Unseen, "fewer than two requests");
+    };
+    let counted = format!(
+        "{} between two of {} arrivals, at least {} asked, up to {} on their way",
+        seconds(smallest),
+        log.len(),
+        seconds(gap),
+        seconds(travel)
+    );
+    Finding::judged(PROMISE, smallest + travel >= gap, counted)
+}
+
+/// After a 429 or 503 with Retry-After nothing arrives before its time is over, but what was on its way, for up to
+/// `travel`, when the client could not know yet.
+#[must_use]
+pub fn pause_kept(log: &[Entry], travel: Duration) -> Finding {
     const PROMISE: &str = "pause kept";
     let mut told = Vec::new();
     let mut kept = true;
@@ -230,9 +257,10 @@ pub fn pause_kept(log: &[Entry]) -> Finding {
         let Some((from, to)) = entry.pause() else {
             continue;
         };
-        let inside = log.iter().filter(|e| from <= e.at && e.at < to).count();
+        let known = from + travel;
+        let inside = log.iter().filter(|e| known <= e.at && e.at < to).count();
         kept &= inside == 0;
-        let next = log.iter().map(|e| e.at).find(|&at| at >= from);
+        let next = log.iter().map(|e| e.at).find(|&at| at >= known);
         let next = next.map_or_else(
             || "nothing after it".to_owned(),
             |at| format!("the next request after {}", seconds(at - from)),
@@ -388,6 +416,7 @@ mod tests {
             token: "ExampleBot",
             disallowed: &["/private/"],
             gap: at(500),
+            travel: Duration::ZERO,
         }
     }
 
@@ -479,6 +508,30 @@ mod tests {
     fn pause_kept_breaks_with_an_arrival_inside_it() {
         assert_eq!(broken(|log| log[3].at = at(3_104)), ["pause kept"]);
         assert_eq!(broken(|log| log[3].at = at(3_105)), [""; 0]);
+    }
+
+    #[test]
+    fn several_places_have_requests_on_their_way() {
+        let judge = |arrivals: [u64; 4]| {
+            let [a, b, c, d] = arrivals;
+            let busy = with(entry(b, "/b", 429), header::RETRY_AFTER, "2");
+            let log = [
+                entry(a, "/a", 200),
+                busy,
+                entry(c, "/c", 200),
+                entry(d, "/d", 200),
+            ];
+            let travel = at(50);
+            let gap = smallest_gap_of_starts(&log, at(500), travel).outcome;
+            (gap, pause_kept(&log, travel).outcome)
+        };
+        let (kept, broken) = (Outcome::Kept, Outcome::Broken);
+        assert_eq!(judge([0, 450, 900, 2_455]), (broken, broken));
+        assert_eq!(judge([0, 450, 2_455, 2_905]), (kept, kept));
+        assert_eq!(judge([0, 449, 2_454, 2_904]), (broken, kept));
+        assert_eq!(judge([0, 950, 1_400, 1_850]), (kept, broken));
+        // It left before the 429 can have been read.
+        assert_eq!(judge([0, 500, 554, 2_510]), (broken, kept));
     }
 
     #[test]

@@ -128,7 +128,7 @@ async fn crawl_oneself(
     for entry in &log {
         report.summary(entry)?;
     }
-    let promises = Promises::check(&log, &site::expected(&token));
+    let promises = Promises::check(&log, &site::expected(&token, args.places.get() > 1));
     report.summary(format_args!("\n{promises}"))?;
     for (run, tally) in ["first", "second"].iter().zip(&runs) {
         report.summary(format_args!("{run} run: {tally}"))?;
