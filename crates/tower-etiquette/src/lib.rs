@@ -1,5 +1,109 @@
 //! tower layers that make any automated HTTP client recognisable, reachable and controllable by the people who run
 //! the sites it visits.
+//!
+//! # Should I use this?
+//! Yes, if a program of yours asks other people's web servers for something without a person at each request: a crawler,
+//! an agent, a feed reader, a link checker, a price monitor, a link preview, an egress gateway. Put the layers around the
+//! client that you have; nothing else of your program changes.
+//!
+//! No, if you look for a crawler framework: there is no frontier, no scheduler and no page parser here. And "allowed"
+//! means only that no rule forbids it: it is no legal advice.
+//!
+//! # A client
+//! With feature `client` a ready-made one, [`client::Client`]:
+//!
+//! ```no_run
+//! # #[cfg(feature = "client")]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use tower_etiquette::{Identity, client::Client};
+//!
+//! let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html").build()?;
+//! let client = Client::new(identity);
+//! let page = client.get("https://www.rust-lang.org/").await?.into_body().text(1 << 20).await?;
+//! # drop(page);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # In an axum service
+//! [`Etiquette::boxed`] puts all layers around any inner client and hides the type, so that it fits into a `State`:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http_body_util::Empty;
+//! use tower_etiquette::{BoxedService, Etiquette, Identity};
+//! # use std::convert::Infallible;
+//! # use http::{Request, Response};
+//!
+//! #[derive(Clone)]
+//! struct AppState {
+//!     client: BoxedService<Empty<Bytes>>,
+//! }
+//!
+//! # let inner = tower::service_fn(|_: Request<Empty<Bytes>>| async {
+//! #     Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
+//! # });
+//! let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html").build()?;
+//! let state = AppState { client: Etiquette::new(identity).boxed(inner) };
+//! # drop(state);
+//! # Ok::<(), tower_etiquette::identity::InvalidIdentity>(())
+//! ```
+//!
+//! # In a gateway
+//! Pick the layers one by one. [`RefusalLayer`] outermost turns refusals into problem responses (RFC 9457):
+//!
+//! ```
+//! use tower::ServiceBuilder;
+//! use tower_etiquette::{HostBudgetLayer, HostPolicy, Hosts, RefusalLayer, RetryAfterLayer};
+//!
+//! let hosts = Hosts::new(HostPolicy::new());
+//! let layers = ServiceBuilder::new()
+//!     .layer(RefusalLayer::new())
+//!     .layer(RetryAfterLayer::new(hosts.clone()))
+//!     .layer(HostBudgetLayer::new(hosts));
+//! # drop(layers);
+//! ```
+//!
+//! # The stack
+//! ```text
+//! Refusal                  optional: refusals as problem responses
+//! UserAgent · Accept       who asks, and for what
+//! Preferences              what the site wishes to be done with it
+//! Robots                   may it be asked for?
+//! ConditionalCache         is it known already?
+//! RetryAfter               did the site ask for a pause?
+//! HostBudget               is it this request's turn?
+//! Sign                     optional: a signature for each attempt
+//! your client
+//! ```
+//!
+//! In another order nothing breaks, and each layer keeps its own promise for the requests that reach it; but
+//!
+//! | misorder | what is lost |
+//! | --- | --- |
+//! | cache above robots | pages that became disallowed are served from the cache |
+//! | budget above robots | robots.txt is not paced |
+//! | retry below budget | a 429 pauses the host and is handed back, not replayed |
+//! | user agent below robots | robots refuses: it does not know for whom to look rules up |
+//! | a client that follows redirects below | hops meet no layer at all |
+//!
+//! # Defaults
+//! One place for each host, a gap of 1 s that grows with the host's latency, waits of at most 10 minutes, robots.txt read
+//! anew within the hour, a private cache of 64 MiB in memory. Each layer's module gives its numbers and their reasons. All
+//! stacks of a process share one [`Hosts`] unless told otherwise.
+//!
+//! # Features
+//! | feature | what it adds |
+//! | --- | --- |
+//! | `client` | the ready-made HTTPS client |
+//! | `signatures` | signed requests in the Web Bot Auth profile of RFC 9421 |
+//! | `test-util` | a clock for tests on paused time |
+//!
+//! # Limits
+//! State is one process's; bodies and queues are bounded, and what exceeds a bound is a typed [`Refusal`] or a miss. Behind
+//! another HTTP proxy, connections and addresses are the proxy's.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod accept;
 mod boxed;

@@ -9,6 +9,31 @@
 //!   meets the rules as they are known then. When the copy's life is over by then, the file is read again first.
 //! - A refusal names the rule, its line, and where the client's operator can be reached.
 //!
+//! ```
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), tower_etiquette::BoxError> {
+//! use http::{Request, Response};
+//! use tower::{Layer, ServiceExt, service_fn};
+//! use tower_etiquette::{Identity, Refusal, RobotsLayer};
+//!
+//! let site = service_fn(|request: Request<String>| async move {
+//!     let robots = request.uri().path() == "/robots.txt";
+//!     let body = if robots { "User-agent: *\nDisallow: /private/\n" } else { "a page" };
+//!     Ok::<_, std::io::Error>(Response::new(body.to_owned()))
+//! });
+//! let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html").build()?;
+//! let client = RobotsLayer::with_identity(identity.clone()).layer(site);
+//!
+//! let request = Request::get("http://example.com/private/diary")
+//!     .header("user-agent", identity.user_agent(Default::default()))
+//!     .body(String::new())?;
+//! let error = client.oneshot(request).await.expect_err("it is disallowed");
+//! let refusal = Refusal::find(&*error).expect("a layer refused it");
+//! assert_eq!(refusal.rule().map(|rule| rule.line()), Some(2));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Defaults
 //! | what | default | why |
 //! | --- | --- | --- |
