@@ -110,9 +110,11 @@ pub(crate) enum AtStart {
 
 /// A journey over redirects, shared by its steps.
 ///
-/// Whoever follows redirects outside the stack gives every hop the same visit.
+/// Whoever follows redirects outside the stack attaches one visit to the first request and to each hop: a redirect's
+/// Retry-After then holds its hop (RFC 9110, 10.2.3), and the hops of a page that a person asked for take one gap of each
+/// host together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Visit(Arc<Mutex<Journey>>);
+pub struct Visit(Arc<Mutex<Journey>>);
 
 /// What a journey remembers between its steps.
 #[derive(Debug, Default)]
@@ -149,6 +151,17 @@ impl Journey {
 }
 
 impl Visit {
+    /// A journey that has not begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes `request` a step of this journey.
+    pub fn attach<B>(&self, request: &mut Request<B>) {
+        Context::of(request.extensions_mut()).visit = Some(self.clone());
+    }
+
     /// Reads or changes the journey.
     pub(crate) fn with<T>(&self, f: impl FnOnce(&mut Journey) -> T) -> T {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))

@@ -138,7 +138,7 @@ pub use etiquette_core::{
     Accept, Api, Clock, Now, Origin, Permit, Purpose, PurposeKind, Refusal, RobotsScope, Session,
     purpose,
 };
-pub use ext::Facts;
+pub use ext::{Facts, Visit};
 pub use host_budget::HostBudgetLayer;
 pub use hosts::{Hosts, HostsBuilder, HostsTotals};
 pub use preferences::PreferencesLayer;

@@ -26,6 +26,9 @@ const CEILING: f64 = 0.9;
 #[derive(Clone, Debug)]
 pub struct HostState {
     last_start: Option<Instant>,
+    /// The last start of a request that asked for pauses only. It is kept apart: the same request may ask for a place
+    /// further in.
+    last_unplaced: Option<Instant>,
     last_end: Option<Instant>,
     in_flight: u32,
     granted: u32,
@@ -89,6 +92,8 @@ pub struct Received {
     pub answer: Answer,
     /// Whether it was a page; robots.txt is none.
     pub page: bool,
+    /// Whether the time since the start is the site's latency, and not also that of other lines further in.
+    pub timed: bool,
     /// A number from 0 to 1, drawn anew for each answer, that decides the share added to a pause.
     pub jitter: f64,
 }
@@ -118,8 +123,16 @@ impl Received {
             started,
             answer,
             page,
+            timed: true,
             jitter,
         }
+    }
+
+    /// The same from one who does not know how long the site itself took.
+    #[must_use]
+    pub fn untimed(mut self) -> Self {
+        self.timed = false;
+        self
     }
 }
 
@@ -127,6 +140,7 @@ impl Default for HostState {
     fn default() -> Self {
         Self {
             last_start: None,
+            last_unplaced: None,
             last_end: None,
             in_flight: 0,
             granted: 0,
@@ -187,7 +201,8 @@ impl HostState {
         self.settle(now);
         let mut due = now.max(self.pause_until.unwrap_or(now));
         if ask.pauses_only {
-            if let (Some(start), true) = (self.last_start, self.strikes > 0) {
+            let last = self.last_start.max(self.last_unplaced);
+            if let (Some(start), true) = (last, self.strikes > 0) {
                 due = due.max(later(start, self.scaled(self.learnt)));
             }
         } else if !ask.gap_taken {
@@ -256,7 +271,7 @@ impl HostState {
             return false;
         }
         // With several places the end of a body sets no gap, but the host was in use until then.
-        let idle = match self.last_end.max(self.last_start) {
+        let idle = match self.last_end.max(self.last_start).max(self.last_unplaced) {
             Some(last) => now.saturating_duration_since(last),
             None => Duration::MAX,
         };
@@ -353,13 +368,14 @@ impl HostState {
     /// Stamps the start of a request whose place is reserved.
     pub fn start(&mut self, now: Instant) {
         self.granted = self.granted.saturating_sub(1);
-        self.start_unplaced(now);
+        self.last_start = Some(self.last_start.map_or(now, |last| last.max(now)));
+        self.started += 1;
+        self.count_start(now);
     }
 
     /// Stamps the start of a request that holds no place.
     pub fn start_unplaced(&mut self, now: Instant) {
-        self.last_start = Some(self.last_start.map_or(now, |last| last.max(now)));
-        self.started += 1;
+        self.last_unplaced = Some(self.last_unplaced.map_or(now, |last| last.max(now)));
         self.count_start(now);
     }
 
@@ -372,7 +388,9 @@ impl HostState {
     /// Records what came back. Recording it twice changes nothing but the latency and the runs, so do not.
     pub fn answered(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
         self.settle(now);
-        self.measure(now.saturating_duration_since(received.started), received);
+        if received.timed {
+            self.measure(now.saturating_duration_since(received.started), received);
+        }
         // The request left before the last strike: it tells nothing new about the pace since.
         let late = self
             .last_strike
@@ -556,12 +574,16 @@ impl HostState {
                 }
             }
         }
-        let last = self.last_start.max(self.pause_until);
+        let last = self
+            .last_start
+            .max(self.last_unplaced)
+            .max(self.pause_until);
         if self.in_flight == 0
             && last.is_some_and(|last| now.saturating_duration_since(last) >= FORGOTTEN_AFTER)
         {
             *self = Self {
                 last_start: self.last_start,
+                last_unplaced: self.last_unplaced,
                 last_end: self.last_end,
                 started: self.started,
                 crawl_delays: std::mem::take(&mut self.crawl_delays),

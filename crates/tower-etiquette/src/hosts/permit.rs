@@ -77,6 +77,11 @@ impl Permit {
     fn record(&self, answer: Answer, head_of_placed: bool) {
         let now = self.hosts.clock().now().monotonic;
         let received = Received::new(self.started, answer, self.page, self.hosts.jitter());
+        let received = if self.placed {
+            received
+        } else {
+            received.untimed()
+        };
         self.host.answered(now, &received, head_of_placed);
     }
 

@@ -285,7 +285,7 @@ impl Course {
                 let hosts = &self.settings.hosts;
                 let page = !self.robots_txt;
                 let received = Received::new(started, answer, page, hosts.jitter());
-                hosts.record(origin, &received);
+                hosts.record(origin, &received.untimed());
             }
         }
     }
