@@ -3,14 +3,18 @@
 use serde_json::Value;
 
 use super::run::{Arrangement, Played, play};
-use super::scenario::Scenario;
+use super::scenario::{Scenario, Submit};
 use super::site::Arrival;
 
 /// The tolerance on every instant.
 const EPSILON: f64 = 0.005;
 
 /// All expectations of a row; `Err` names the first that does not hold.
-pub fn check(scenario: &Scenario, played: &Played, arrangement: Arrangement) -> Result<(), String> {
+pub(crate) fn check(
+    scenario: &Scenario,
+    played: &Played,
+    arrangement: Arrangement,
+) -> Result<(), String> {
     for expect in &scenario.expect {
         let (key, value) = expect
             .as_object()
@@ -35,7 +39,15 @@ pub fn check(scenario: &Scenario, played: &Played, arrangement: Arrangement) -> 
         };
         outcome.map_err(|why| format!("{key} {value}: {why}"))?;
     }
-    Ok(())
+    let keeps = |submit: &Submit| submit.row["hold_response"].is_boolean();
+    let ended =
+        scenario.submit.iter().any(keeps) || played.unfinished == 0 && played.left == (0, 0);
+    truth(ended, || {
+        format!(
+            "{} callers hang, {:?} are left",
+            played.unfinished, played.left
+        )
+    })
 }
 
 fn as_alone(

@@ -27,37 +27,42 @@ use super::site::{Arrival, Group, Site};
 
 /// How the layers are put together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Arrangement {
+pub(crate) struct Arrangement {
     /// Outermost first.
-    pub layers: &'static [&'static str],
-    pub shared: bool,
+    pub(crate) layers: &'static [&'static str],
+    pub(crate) shared: bool,
     /// The least and the largest share that may be added to a pause.
-    pub jitter: (f64, f64),
+    pub(crate) jitter: (f64, f64),
 }
 
 /// What came of it.
-pub struct Played {
-    pub arrivals: Vec<Arrival>,
-    pub completed: Vec<Done>,
-    pub refusals: Vec<Refused>,
-    pub strikes: HashMap<(String, u64), u32>,
-    pub tracked: HashMap<u64, usize>,
-    pub group: String,
-    pub dns: Value,
+#[derive(Debug)]
+pub(crate) struct Played {
+    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) completed: Vec<Done>,
+    pub(crate) refusals: Vec<Refused>,
+    pub(crate) strikes: HashMap<(String, u64), u32>,
+    pub(crate) tracked: HashMap<u64, usize>,
+    pub(crate) group: String,
+    pub(crate) dns: Value,
+    /// Callers that had not come to an end.
+    pub(crate) unfinished: usize,
+    /// Requests under way and waiting by the hosts' own count, once all callers had come to an end.
+    pub(crate) left: (u64, u64),
 }
 
 #[derive(Clone, Debug)]
-pub struct Done {
-    pub host: String,
-    pub at: f64,
+pub(crate) struct Done {
+    pub(crate) host: String,
+    pub(crate) at: f64,
 }
 
 #[derive(Clone, Debug)]
-pub struct Refused {
-    pub host: String,
-    pub kind: &'static str,
-    pub at: f64,
-    pub retry_at: Option<f64>,
+pub(crate) struct Refused {
+    pub(crate) host: String,
+    pub(crate) kind: &'static str,
+    pub(crate) at: f64,
+    pub(crate) retry_at: Option<f64>,
 }
 
 type Reply = Response<UnsyncBoxBody<Bytes, BoxError>>;
@@ -68,7 +73,7 @@ const WALL: u64 = 1_796_076_000;
 /// No row needs longer: three days.
 const END: f64 = 3.0 * 86_400.0;
 
-pub fn play(scenario: &Scenario, arrangement: Arrangement) -> Played {
+pub(crate) fn play(scenario: &Scenario, arrangement: Arrangement) -> Played {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -154,11 +159,7 @@ impl<'a> Run<'a> {
             match event {
                 Event::Submit(submit) => {
                     let stack = submit.row["stack"].as_u64().unwrap_or(0);
-                    if !clients.contains_key(&stack) {
-                        let client = self.client(&shared);
-                        clients.insert(stack, client);
-                    }
-                    let client = &clients[&stack];
+                    let client = &*clients.entry(stack).or_insert_with(|| self.client(&shared));
                     let id = submit.row["id"].as_str().map(str::to_owned);
                     for _ in 0..submit.n {
                         if submit.row["ready_only"].as_bool() == Some(true) {
@@ -204,13 +205,22 @@ impl<'a> Run<'a> {
                 }
             }
         }
+        let mut tasks: Vec<_> = tasks.into_values().flatten().collect();
         let all = async {
-            for task in tasks.into_values().flatten() {
+            for task in &mut tasks {
                 // A cancelled or panicked caller is part of the row.
                 let _ = task.await;
             }
         };
         let _ = tokio::time::timeout_at(self.instant(END), all).await;
+        let unfinished = tasks.iter().filter(|task| !task.is_finished()).count();
+        let left = self
+            .hosts
+            .iter()
+            .map(Hosts::totals)
+            .fold((0, 0), |sum, totals| {
+                (sum.0 + totals.in_flight, sum.1 + totals.waiting)
+            });
         let notes = std::mem::take(&mut *self.notes.lock().unwrap());
         Played {
             arrivals: self.site.arrivals(),
@@ -223,6 +233,8 @@ impl<'a> Run<'a> {
                 .unwrap_or("authority")
                 .into(),
             dns: self.scenario.config["dns"].clone(),
+            unfinished,
+            left,
         }
     }
 

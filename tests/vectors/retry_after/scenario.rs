@@ -4,26 +4,26 @@ use serde_json::Value;
 
 /// A row, with the file's defaults filled in.
 #[derive(Clone)]
-pub struct Scenario {
-    pub id: String,
-    pub config: Value,
-    pub submit: Vec<Submit>,
-    pub origin: Vec<Value>,
-    pub events: Vec<Value>,
-    pub expect: Vec<Value>,
+pub(crate) struct Scenario {
+    pub(crate) id: String,
+    pub(crate) config: Value,
+    pub(crate) submit: Vec<Submit>,
+    pub(crate) origin: Vec<Value>,
+    pub(crate) events: Vec<Value>,
+    pub(crate) expect: Vec<Value>,
 }
 
 /// A group of requests.
 #[derive(Clone)]
-pub struct Submit {
-    pub at: f64,
-    pub n: u64,
-    pub host: String,
-    pub row: Value,
+pub(crate) struct Submit {
+    pub(crate) at: f64,
+    pub(crate) n: u64,
+    pub(crate) host: String,
+    pub(crate) row: Value,
 }
 
 impl Scenario {
-    pub fn read(row: &Value, defaults: &Value) -> Self {
+    pub(crate) fn read(row: &Value, defaults: &Value) -> Self {
         let mut config = defaults.clone();
         if let Some(own) = row["config"].as_object() {
             for (key, value) in own {
@@ -42,7 +42,7 @@ impl Scenario {
     }
 
     /// The same with those submissions only whose host is `label`.
-    pub fn only(&self, label: &str) -> Self {
+    pub(crate) fn only(&self, label: &str) -> Self {
         let mut alone = self.clone();
         alone
             .submit
@@ -50,11 +50,11 @@ impl Scenario {
         alone
     }
 
-    pub fn number(&self, key: &str) -> Option<f64> {
+    pub(crate) fn number(&self, key: &str) -> Option<f64> {
         self.config[key].as_f64()
     }
 
-    pub fn flag(&self, key: &str) -> bool {
+    pub(crate) fn flag(&self, key: &str) -> bool {
         self.config[key].as_bool().unwrap_or(false)
     }
 }
@@ -94,7 +94,7 @@ fn submissions(row: &Value) -> Vec<Submit> {
 }
 
 /// A host as the log names it: lower case, without the scheme's default port.
-pub fn normal(host: &str, scheme: &str) -> String {
+pub(crate) fn normal(host: &str, scheme: &str) -> String {
     let host = host.to_ascii_lowercase();
     let port = if scheme == "https" { ":443" } else { ":80" };
     host.strip_suffix(port).unwrap_or(&host).to_owned()

@@ -19,28 +19,28 @@ use super::scenario::normal;
 
 /// One request as the origin sees it. Times in seconds from the start.
 #[derive(Clone, Debug)]
-pub struct Arrival {
-    pub at: f64,
-    pub host: String,
-    pub path: String,
-    pub user_agent: Option<String>,
-    pub group: Option<Group>,
-    pub head: Option<f64>,
-    pub status: u16,
-    pub end: Option<f64>,
+pub(crate) struct Arrival {
+    pub(crate) at: f64,
+    pub(crate) host: String,
+    pub(crate) path: String,
+    pub(crate) user_agent: Option<String>,
+    pub(crate) group: Option<Group>,
+    pub(crate) head: Option<f64>,
+    pub(crate) status: u16,
+    pub(crate) end: Option<f64>,
 }
 
 /// Which submission a request belongs to; rides along as an extension.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
-    pub id: Option<String>,
-    pub serial: usize,
+pub(crate) struct Group {
+    pub(crate) id: Option<String>,
+    pub(crate) serial: usize,
     /// How many redirects it has followed.
-    pub hop: usize,
+    pub(crate) hop: usize,
 }
 
 #[derive(Clone)]
-pub struct Site(Arc<Shared>);
+pub(crate) struct Site(Arc<Shared>);
 
 struct Shared {
     start: Instant,
@@ -58,7 +58,7 @@ struct Log {
 }
 
 impl Site {
-    pub fn new(wall: SystemTime, rules: Vec<Value>, latency: f64, body_time: f64) -> Self {
+    pub(crate) fn new(wall: SystemTime, rules: Vec<Value>, latency: f64, body_time: f64) -> Self {
         Self(Arc::new(Shared {
             start: Instant::now(),
             wall,
@@ -69,11 +69,11 @@ impl Site {
         }))
     }
 
-    pub fn now(&self) -> f64 {
+    pub(crate) fn now(&self) -> f64 {
         self.0.start.elapsed().as_secs_f64()
     }
 
-    pub fn arrivals(&self) -> Vec<Arrival> {
+    pub(crate) fn arrivals(&self) -> Vec<Arrival> {
         self.0.log.lock().unwrap().arrivals.clone()
     }
 
@@ -170,12 +170,15 @@ impl Site {
         let error_at = rule["body_error_at"].as_f64();
         let bodiless = head_request || matches!(status, 204 | 304);
         let until = error_at.unwrap_or(body_time);
+        let has_text = !text.is_empty() && !bodiless;
+        let takes_time = until > 0.0 && !bodiless;
+        let end = Instant::now() + Duration::from_secs_f64(until);
         let body = SiteBody {
-            text: (!text.is_empty() && !bodiless).then(|| text.into()),
-            timer: (until > 0.0 && !bodiless)
-                .then(|| Box::pin(sleep_until(Instant::now() + Duration::from_secs_f64(until)))),
+            text: has_text.then(|| text.into()),
+            timer: takes_time.then(|| Box::pin(sleep_until(end))),
             fails: error_at.is_some(),
-            ending: Some(ending),
+            // Without a body the head is the end.
+            ending: (has_text || takes_time || error_at.is_some()).then_some(ending),
         };
         Ok(response.body(body)?)
     }
@@ -209,7 +212,7 @@ impl Drop for Ending {
 }
 
 /// Text at once, and an end, or an error, when its time has come.
-pub struct SiteBody {
+pub(crate) struct SiteBody {
     text: Option<Bytes>,
     timer: Option<Pin<Box<Sleep>>>,
     fails: bool,

@@ -66,7 +66,7 @@ pub struct HostState {
 pub struct Ask {
     /// Only pauses hold it, and the learnt gap after them: no place, no gap.
     pub pauses_only: bool,
-    /// It is a further step of a visit that has taken its gap already.
+    /// Somebody else keeps the gap, or it is a further step of a visit that has taken its gap already.
     pub gap_taken: bool,
 }
 
@@ -202,7 +202,7 @@ impl HostState {
         let mut due = now.max(self.pause_until.unwrap_or(now));
         if ask.pauses_only {
             let last = self.last_start.max(self.last_unplaced);
-            if let (Some(start), true) = (last, self.strikes > 0) {
+            if let (Some(start), true, false) = (last, self.strikes > 0, ask.gap_taken) {
                 due = due.max(later(start, self.scaled(self.learnt)));
             }
         } else if !ask.gap_taken {
@@ -642,3 +642,7 @@ fn doubled(first: Duration, times: u32) -> Duration {
     let factor = if times > 32 { u32::MAX } else { factor };
     first.saturating_mul(factor).min(LONGEST_PAUSE.max(first))
 }
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;

@@ -113,6 +113,7 @@ where
     let manner = Manner {
         purpose: purpose(&request),
         pauses_only: false,
+        paced_elsewhere: false,
         never_wait,
         not_before: None,
     };

@@ -111,7 +111,7 @@ impl Host {
         wakers: &mut Vec<Waker>,
     ) -> Look {
         let place = looker.place;
-        looker.ask.gap_taken = core.gap_taken(looker.gap_taken_at);
+        looker.ask.gap_taken |= core.gap_taken(looker.gap_taken_at);
         if let Some(denied) = core.queue.take_denied(place) {
             return Look::Denied(denied);
         }
@@ -245,7 +245,7 @@ impl Host {
 
     /// Sends those away who cannot start in time any more.
     fn review(&self, core: &mut Core, now: Instant, wakers: &mut Vec<Waker>) {
-        if core.queue.len() == 0 {
+        if core.queue.is_empty() {
             return;
         }
         let due = core.state.due(&self.policy, now, Ask::pace());
@@ -371,7 +371,7 @@ impl Host {
         gap_taken_at: Option<u64>,
     ) -> Result<u64, ()> {
         let mut core = self.core();
-        ask.gap_taken = core.gap_taken(gap_taken_at);
+        ask.gap_taken |= core.gap_taken(gap_taken_at);
         let outcome = if core.state.due(&self.policy, now, ask) > now {
             core.unreserve(ask);
             Err(())
@@ -403,7 +403,7 @@ impl Host {
         let mut core = self.core();
         let before = core.state.gap(&self.policy, now);
         core.state.crawl_delay(origin, delay, now);
-        if core.queue.len() > 0 && core.state.gap(&self.policy, now) != before {
+        if !core.queue.is_empty() && core.state.gap(&self.policy, now) != before {
             core.queue.forget_first_by();
             let waker = core.queue.first_waker();
             drop(core);
@@ -421,7 +421,7 @@ impl Host {
             }
             let before = core.prospects(&self.policy, now);
             core.state.answered(&self.policy, now, received);
-            if core.queue.len() > 0 {
+            if !core.queue.is_empty() {
                 if core.prospects(&self.policy, now) != before {
                     self.review(&mut core, now, &mut wakers);
                 }
@@ -465,7 +465,7 @@ impl Host {
     /// Whether forgetting the host changes nothing. The caller makes sure that nobody else holds it.
     pub(super) fn is_forgettable(&self, now: Instant, pressure: bool) -> bool {
         let mut core = self.core();
-        core.queue.is_empty() && core.state.is_forgettable(&self.policy, now, pressure)
+        core.queue.is_idle() && core.state.is_forgettable(&self.policy, now, pressure)
     }
 }
 
@@ -488,7 +488,8 @@ impl Core {
         policy: &HostPolicy,
         now: Instant,
     ) -> Option<(Option<Instant>, Duration)> {
-        (self.queue.len() > 0).then(|| (self.state.paused_until(now), self.state.gap(policy, now)))
+        (!self.queue.is_empty())
+            .then(|| (self.state.paused_until(now), self.state.gap(policy, now)))
     }
 
     fn gap_taken(&self, at: Option<u64>) -> bool {

@@ -61,7 +61,13 @@ impl Permit {
 
     /// Records the head of the answer: from here on the place is held by the body.
     pub(crate) fn answered(&mut self, answer: Answer) {
-        self.record(answer, self.placed);
+        let jitter = self.hosts.jitter();
+        self.answered_with(answer, jitter);
+    }
+
+    /// The same with a number from 0 to 1 that decides how late within its jitter a pause ends.
+    pub(crate) fn answered_with(&mut self, answer: Answer, jitter: f64) {
+        self.record(answer, jitter, self.placed);
         self.stage = Stage::Unread;
         if let (Some(visit), Some(wait), true) = (&self.visit, answer.wait, answer.redirect) {
             let until = self.hosts.clock().now().after(wait);
@@ -71,12 +77,12 @@ impl Permit {
 
     /// Records that no answer came.
     pub(crate) fn failed(&mut self) {
-        self.record(Answer::failure(), false);
+        self.record(Answer::failure(), self.hosts.jitter(), false);
     }
 
-    fn record(&self, answer: Answer, head_of_placed: bool) {
+    fn record(&self, answer: Answer, jitter: f64, head_of_placed: bool) {
         let now = self.hosts.clock().now().monotonic;
-        let received = Received::new(self.started, answer, self.page, self.hosts.jitter());
+        let received = Received::new(self.started, answer, self.page, jitter);
         let received = if self.placed {
             received
         } else {

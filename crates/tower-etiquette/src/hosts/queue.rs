@@ -67,7 +67,12 @@ impl Queue {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.away.is_empty() && self.denied.is_empty()
+        self.len() == 0
+    }
+
+    /// Nobody waits, and nobody still has to learn that it was sent away.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_empty() && self.denied.is_empty()
     }
 
     /// Whether a request at `place` would be the first.

@@ -59,6 +59,8 @@ pub(crate) struct Manner {
     pub(crate) purpose: PurposeKind,
     /// Only pauses hold requests: no places, no gap.
     pub(crate) pauses_only: bool,
+    /// A budget on other hosts keeps the gap already.
+    pub(crate) paced_elsewhere: bool,
     /// Refuse rather than wait.
     pub(crate) never_wait: bool,
     /// Not before this, whatever the host allows.
@@ -117,6 +119,12 @@ impl Ticket {
             return Err(HostRefused::new(origin.clone(), why, None, contact).into());
         };
         let place = host.core().queue.place(class);
+        let mut ask = if manner.pauses_only {
+            Ask::pauses()
+        } else {
+            Ask::pace()
+        };
+        ask.gap_taken = manner.paced_elsewhere;
         let visit = context.and_then(|context| context.visit.clone());
         if let (Some(visit), PurposeKind::UserFetch) = (&visit, purpose) {
             visit.with(|journey| journey.one_gap = true);
@@ -133,11 +141,7 @@ impl Ticket {
             visit,
             contact,
             page: !reads_robots_txt,
-            ask: if manner.pauses_only {
-                Ask::pauses()
-            } else {
-                Ask::pace()
-            },
+            ask,
             place,
             entered: now.monotonic,
             deadline: now.after(max_wait),

@@ -270,6 +270,7 @@ impl Course {
         let manner = Manner {
             purpose: self.purpose,
             pauses_only: true,
+            paced_elsewhere: self.above == Above::OtherBudget,
             never_wait: self.settings.never_wait,
             not_before,
         };
@@ -279,12 +280,18 @@ impl Course {
     }
 
     fn record(&self, origin: &Origin, permit: Option<Permit>, started: Instant, answer: Answer) {
+        let hosts = &self.settings.hosts;
+        // A budget above has recorded the same pause by the time the next request comes here. Ending it no later, this
+        // layer does not hold what the budget has let go, whose gap would then shrink.
+        let jitter = match self.above {
+            Above::OtherBudget => 0.0,
+            Above::Nothing | Above::SameBudget => hosts.jitter(),
+        };
         match permit {
-            Some(mut permit) => permit.answered(answer),
+            Some(mut permit) => permit.answered_with(answer, jitter),
             None => {
-                let hosts = &self.settings.hosts;
                 let page = !self.robots_txt;
-                let received = Received::new(started, answer, page, hosts.jitter());
+                let received = Received::new(started, answer, page, jitter);
                 hosts.record(origin, &received.untimed());
             }
         }

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Shows that the timelines of Retry-After and budgets catch the seven faults that such code is known for: each is put
+# into a copy of the sources, and the runner has to fail there. Takes minutes, and is no part of the checks.
+#
+# Usage: tests/faults/run.sh [FAULT…], from anywhere in the repository. A copy's build goes to $CARGO_TARGET_DIR, or to
+# the copy itself.
+set -eu
+root=$(git rev-parse --show-toplevel)
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+git -C "$root" ls-files -z | (cd "$root" && tar --null -T - -cf -) | tar -xf - -C "$copy"
+cd "$copy"
+
+state=crates/etiquette-core/src/host/state.rs
+classify=crates/etiquette-core/src/host/classify.rs
+budget=crates/tower-etiquette/src/host_budget/service.rs
+host=crates/tower-etiquette/src/hosts/host.rs
+ticket=crates/tower-etiquette/src/hosts/ticket.rs
+missed=0
+
+# fault NAME ROWS FILE PERL-SUBSTITUTION [FILE PERL-SUBSTITUTION]…
+fault() {
+    name=$1
+    rows=$2
+    shift 2
+    case " $wanted " in *" $name "* | "  ") ;; *) return 0 ;; esac
+    while [ $# -gt 0 ]; do
+        cp "$1" "$1.sound"
+        perl -0pi -e "$2" "$1"
+        if cmp -s "$1" "$1.sound"; then
+            echo "$name: the sources have changed, the fault could not be put into $1"
+            exit 2
+        fi
+        shift 2
+    done
+    if out=$(ETIQUETTE_ROWS=$rows cargo test -q -p etiquette-tests --test vectors retry_after::retry_after 2>&1); then
+        echo "MISSED  $name"
+        missed=1
+    elif echo "$out" | grep -q '^scenarios.json '; then
+        echo "caught  $name"
+        echo "$out" | sed -n 's/^scenarios.json \([^:]*\):.*/            by \1/p'
+    else
+        echo "$out" | tail -30
+        echo "$name: does not build"
+        exit 2
+    fi
+    find crates -name '*.sound' | while read -r sound; do mv "$sound" "${sound%.sound}"; done
+    # A restored file is older than the build of the faulty one.
+    touch "$state" "$classify" "$budget" "$host" "$ticket"
+}
+
+wanted=$*
+fault shorter-value-shortens 429-shorter-later "$state" \
+    's/map_or\(end, \|old\| old\.max\(end\)\)/map_or(end, |_| end)/'
+fault rate-not-lowered 429-seconds,503-seconds,429-places-only,recovery,crawl-delay-after-429,429-for-ever-short "$state" \
+    's/self\.rate = \(self\.rate \/ 2\.0\)[^;]*;/let _ = floor;/'
+fault queue-leaks-into-pause 429-seconds,429-date,503-seconds,pause-with-queue,order- "$state" \
+    's/impl HostState \{/impl HostState {\n    \/\/\/ A fault.\n    pub fn leak(&mut self) { self.pause_until = None; }/' \
+    "$host" \
+    's/let decision = core\.state\.decide/core.state.leak(); let decision = core.state.decide/'
+fault place-back-before-body-ends body-holds-permit,gap-from-end "$budget" \
+    's/let permit = \(!ended\)\.then_some\(permit\);/let _ = ended; drop(permit); let permit = None;/'
+fault zero-is-at-once 429-zero "$classify" \
+    's/\n\s*\.filter\(\|wait\| !wait\.is_zero\(\)\);/;/'
+fault every-429-of-a-burst-counts 429-burst-one-incident,429-burst-no-header "$state" \
+    's/received\.started <= strike\)/received.started > now.max(strike))/'
+fault cancelled-leave-phantoms cancel-waiting-head,cancel-waiting-many "$ticket" \
+    's/Holding::Line => self\.host\.leave\(self\.place\)/Holding::Line => {}/'
+exit $missed
