@@ -218,6 +218,8 @@ pub struct Findings {
     pub robots: RobotsOutcome,
     /// Whether robots.txt lets the crawler have the start page. Where it does not, the page was not asked for.
     pub start_allowed: bool,
+    /// The address of the start page after redirects, if it was asked for and answered.
+    pub start_uri: Option<Uri>,
     /// The status of the start page, if it was asked for and answered.
     pub start_status: Option<StatusCode>,
 }
@@ -257,6 +259,7 @@ pub struct Plan {
     stage: Stage,
     sources: Vec<Source>,
     requests: Vec<Uri>,
+    start_uri: Option<Uri>,
     start_status: Option<StatusCode>,
 }
 
@@ -287,6 +290,7 @@ impl Plan {
             stage: Stage::RobotsTxt,
             sources: Vec::new(),
             requests: Vec::new(),
+            start_uri: None,
             start_status: None,
         })
     }
@@ -403,6 +407,7 @@ impl Plan {
             }
             What::Start => {
                 self.start_status = Some(answer.status);
+                self.start_uri = Some(answer.uri.clone());
                 self.stage = Stage::Probes(0);
                 if answer.status.is_success() {
                     self.read_start(&answer);
@@ -451,6 +456,7 @@ impl Plan {
             sources: ranked(self.sources),
             requests: self.requests,
             robots: self.robots,
+            start_uri: self.start_uri,
             start_status: self.start_status,
         }
     }
