@@ -128,8 +128,9 @@ pub(crate) fn etiquette(min_gap: Duration) -> Etiquette {
     Etiquette::new(identity()).hosts(Hosts::new(policy(min_gap)))
 }
 
+/// The gap does not follow the latency here, which is that of a test machine with other things to do.
 pub(crate) fn policy(min_gap: Duration) -> HostPolicy {
-    HostPolicy::new().min_gap(min_gap)
+    HostPolicy::new().min_gap(min_gap).latency_factor(0)
 }
 
 pub(crate) fn millis(millis: u64) -> Duration {
