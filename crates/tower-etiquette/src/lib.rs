@@ -111,6 +111,8 @@ mod boxed;
 pub mod client;
 mod clock;
 pub mod conditional_cache;
+#[cfg(feature = "disk")]
+pub mod disk;
 mod ext;
 mod flight;
 pub mod host_budget;

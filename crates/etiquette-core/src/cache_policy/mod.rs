@@ -19,6 +19,7 @@ mod directives;
 mod outdates;
 mod policy;
 mod range;
+mod record;
 mod status;
 mod stored;
 mod validators;

@@ -1,0 +1,98 @@
+//! Which URLs are stored, how much they occupy, and which was unused for longest.
+
+use std::collections::{BTreeMap, HashMap};
+
+use etiquette_core::store::ResponseKey;
+
+/// In memory, rebuilt from the database when the folder is opened.
+#[derive(Default)]
+pub(super) struct Index {
+    entries: HashMap<ResponseKey, Entry>,
+    by_use: BTreeMap<u64, ResponseKey>,
+    clock: u64,
+    octets: u64,
+}
+
+struct Entry {
+    used: u64,
+    octets: u64,
+}
+
+impl Index {
+    /// The octets of all bodies and heads.
+    pub(super) fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether something is stored for the URL, which counts as its use.
+    pub(super) fn touch(&mut self, key: &ResponseKey) -> bool {
+        let Some(entry) = self.entries.get_mut(key) else {
+            return false;
+        };
+        self.clock += 1;
+        if let Some(key) = self.by_use.remove(&entry.used) {
+            self.by_use.insert(self.clock, key);
+        }
+        entry.used = self.clock;
+        true
+    }
+
+    /// Notes what a URL occupies now; nothing means that it is gone.
+    pub(super) fn set(&mut self, key: &ResponseKey, octets: u64) {
+        if let Some(old) = self.entries.remove(key) {
+            self.by_use.remove(&old.used);
+            self.octets -= old.octets;
+        }
+        if octets == 0 {
+            return;
+        }
+        self.clock += 1;
+        self.by_use.insert(self.clock, key.clone());
+        let used = self.clock;
+        self.entries.insert(key.clone(), Entry { used, octets });
+        self.octets += octets;
+    }
+
+    /// The URLs to give up so that `room` octets are free below `limit`, the unused first, `key` itself never.
+    pub(super) fn to_give_up(&self, key: &ResponseKey, room: u64, limit: u64) -> Vec<ResponseKey> {
+        let mut left = self.octets;
+        let mut given_up = Vec::new();
+        for oldest in self.by_use.values() {
+            if left.saturating_add(room) <= limit {
+                break;
+            }
+            if oldest != key
+                && let Some(entry) = self.entries.get(oldest)
+            {
+                left -= entry.octets;
+                given_up.push(oldest.clone());
+            }
+        }
+        given_up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unused_go_first() {
+        let key = |name: &str| ResponseKey::from_stored(name);
+        let mut index = Index::default();
+        for name in ["a", "b", "c"] {
+            index.set(&key(name), 10);
+        }
+        assert!(index.touch(&key("a")));
+        assert!(!index.touch(&key("d")));
+        assert_eq!(index.to_give_up(&key("d"), 10, 30), [key("b")]);
+        assert_eq!(index.to_give_up(&key("b"), 10, 30), [key("c")]);
+        index.set(&key("b"), 0);
+        assert_eq!((index.octets(), index.len()), (20, 2));
+        assert!(index.to_give_up(&key("d"), 10, 30).is_empty());
+    }
+}

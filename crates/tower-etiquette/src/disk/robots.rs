@@ -1,0 +1,64 @@
+//! What is known of robots.txt files, in the same folder.
+
+use etiquette_core::robots_txt::{StoredOutcome, StoredRobots};
+use etiquette_core::store::{RobotsKey, RobotsStore, StoreFuture};
+use redb::{ReadableDatabase, ReadableTable, TableDefinition, TableError};
+
+use super::store::DiskStore;
+
+/// All but the octets of the files.
+const KNOWN: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("robots 1");
+/// The octets of the files, written only when they change.
+const OCTETS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("robots octets 1");
+
+fn name(key: &RobotsKey) -> String {
+    format!("{} {}", key.token, key.origin)
+}
+
+impl RobotsStore for DiskStore {
+    fn load<'a>(&'a self, key: &'a RobotsKey) -> StoreFuture<'a, Option<StoredRobots>> {
+        let name = name(key);
+        Box::pin(self.work("look up a robots.txt", move |inner| {
+            let read = inner.database.begin_read()?;
+            let known = match read.open_table(KNOWN) {
+                Ok(table) => table.get(&*name)?,
+                Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let Some(known) = known else {
+                return Ok(None);
+            };
+            let octets = match read.open_table(OCTETS) {
+                Ok(table) => table
+                    .get(&*name)?
+                    .map(|octets| bytes::Bytes::copy_from_slice(octets.value())),
+                Err(TableError::TableDoesNotExist(_)) => None,
+                Err(error) => return Err(error.into()),
+            };
+            Ok(Some(StoredRobots::decode(known.value(), octets)))
+        }))
+    }
+
+    fn save<'a>(&'a self, key: &'a RobotsKey, record: StoredRobots) -> StoreFuture<'a, ()> {
+        let name = name(key);
+        Box::pin(self.work("keep a robots.txt", move |inner| {
+            let write = inner.database.begin_write()?;
+            {
+                let mut known = write.open_table(KNOWN)?;
+                let mut octets = write.open_table(OCTETS)?;
+                match record.copy.as_ref().map(|copy| &copy.outcome) {
+                    Some(StoredOutcome::Rules(Some(file))) => {
+                        octets.insert(&*name, &**file)?;
+                    }
+                    Some(StoredOutcome::Rules(None)) => {}
+                    _ => {
+                        octets.remove(&*name)?;
+                    }
+                }
+                known.insert(&*name, &*record.encode())?;
+            }
+            write.commit()?;
+            Ok(())
+        }))
+    }
+}

@@ -1,0 +1,460 @@
+//! [`DiskStore`]: responses in the folder.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use etiquette_core::cache_policy::{Selecting, StoredResponse};
+use etiquette_core::store::{ResponseKey, ResponseStore, StoreFailed, Variant};
+use redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+};
+use tokio::runtime::Handle;
+
+use super::DiskError;
+use super::files::{BodyId, Files};
+use super::index::Index;
+use crate::BoxError;
+
+const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads 1");
+
+/// So many variants of one URL stand side by side; a further one replaces the oldest.
+const MOST_VARIANTS: usize = 16;
+
+type OnTrouble = Arc<dyn Fn(&StoreFailed) + Send + Sync>;
+
+/// Responses and robots.txt files in a folder; see the [module](super).
+///
+/// Cloning gives another handle to the same folder.
+#[derive(Clone)]
+pub struct DiskStore {
+    pub(super) inner: Arc<Inner>,
+    on_trouble: Option<OnTrouble>,
+}
+
+pub(super) struct Inner {
+    pub(super) database: Database,
+    folder: PathBuf,
+    files: Files,
+    index: Mutex<Index>,
+    max_bytes: u64,
+    next_body: AtomicU64,
+}
+
+/// One variant as it stands in the database.
+struct Record {
+    body: BodyId,
+    head: StoredResponse,
+    octets: usize,
+}
+
+impl DiskStore {
+    /// The limit unless another one is given: 1 GiB.
+    pub const DEFAULT_MAX_BYTES: u64 = 1 << 30;
+
+    /// Opens a folder, and makes it where it is not there. A database that is damaged as a whole is set aside, and an
+    /// empty one begun.
+    ///
+    /// It reads the disk: call it before the runtime is busy.
+    ///
+    /// # Errors
+    /// [`DiskError::InUse`] when another process has it open, [`DiskError::Unusable`] when it cannot be written.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, DiskError> {
+        Self::with_max_bytes(folder, Self::DEFAULT_MAX_BYTES)
+    }
+
+    /// Opens a folder that holds at most `max_bytes` octets of bodies and heads.
+    ///
+    /// # Errors
+    /// As [`DiskStore::open`].
+    pub fn with_max_bytes(folder: impl AsRef<Path>, max_bytes: u64) -> Result<Self, DiskError> {
+        let folder = folder.as_ref();
+        fs::create_dir_all(folder).map_err(|error| DiskError::unusable(folder, error))?;
+        let database = open_database(folder)?;
+        let files = Files::open(folder).map_err(|error| DiskError::unusable(folder, error))?;
+        let mut inner = Inner {
+            database,
+            folder: folder.to_owned(),
+            files,
+            index: Mutex::default(),
+            max_bytes,
+            next_body: AtomicU64::new(1),
+        };
+        inner
+            .take_stock()
+            .map_err(|error| DiskError::Unusable(folder.to_owned(), error.into()))?;
+        Ok(Self {
+            inner: Arc::new(inner),
+            on_trouble: None,
+        })
+    }
+
+    /// Hears of each operation that failed, from whatever thread it failed on. The request goes on as if nothing were
+    /// stored.
+    #[must_use]
+    pub fn on_trouble(mut self, hear: impl Fn(&StoreFailed) + Send + Sync + 'static) -> Self {
+        self.on_trouble = Some(Arc::new(hear));
+        self
+    }
+
+    /// The octets of bodies and heads: never more than the limit.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.inner.index().octets()
+    }
+
+    /// How many URLs have stored responses.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner.index().len()
+    }
+
+    /// Whether no response is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Works on the disk, away from the threads that serve.
+    pub(super) async fn work<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Inner) -> Result<T, BoxError> + Send + 'static,
+    ) -> Result<T, StoreFailed> {
+        let inner = Arc::clone(&self.inner);
+        let done = match Handle::try_current() {
+            Ok(runtime) => match runtime.spawn_blocking(move || work(&inner)).await {
+                Ok(done) => done,
+                Err(lost) => Err(lost.into()),
+            },
+            Err(_) => work(&inner),
+        };
+        done.map_err(|cause| {
+            let failed = StoreFailed::new(doing, cause);
+            if let Some(hear) = &self.on_trouble {
+                hear(&failed);
+            }
+            failed
+        })
+    }
+}
+
+fn open_database(folder: &Path) -> Result<Database, DiskError> {
+    let path = folder.join("etiquette.redb");
+    match Database::create(&path) {
+        Ok(database) => Ok(database),
+        Err(DatabaseError::DatabaseAlreadyOpen) => Err(DiskError::InUse(folder.to_owned())),
+        Err(DatabaseError::Storage(StorageError::Io(error)))
+            if error.kind() != io::ErrorKind::InvalidData =>
+        {
+            Err(DiskError::unusable(folder, error))
+        }
+        // Damaged, or of another version: nothing in it can be used.
+        Err(_) => {
+            let aside = folder.join("etiquette.redb.damaged");
+            fs::rename(&path, aside).map_err(|error| DiskError::unusable(folder, error))?;
+            Database::create(&path).map_err(|error| DiskError::unusable(folder, error))
+        }
+    }
+}
+
+impl Inner {
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads all records, forgets those that cannot be read, and removes the files that none names.
+    fn take_stock(&mut self) -> Result<(), BoxError> {
+        let write = self.database.begin_write()?;
+        let mut stock: Vec<(std::time::SystemTime, ResponseKey, u64)> = Vec::new();
+        let mut bodies = std::collections::HashSet::new();
+        let mut unreadable = Vec::new();
+        {
+            let mut table = write.open_table(HEADS)?;
+            for row in table.iter()? {
+                let (key, value) = row?;
+                match decode(value.value()) {
+                    Some(records) if !records.is_empty() => {
+                        bodies.extend(records.iter().map(|record| record.body.number));
+                        let at = records[0].head.received().at;
+                        stock.push((at, ResponseKey::from_stored(key.value()), octets(&records)));
+                    }
+                    _ => unreadable.push(key.value().to_owned()),
+                }
+            }
+            for key in unreadable {
+                table.remove(&*key)?;
+            }
+        }
+        write.commit()?;
+        stock.sort_by_key(|(at, ..)| *at);
+        {
+            let mut index = self.index();
+            for (_, key, octets) in stock {
+                index.set(&key, octets);
+            }
+        }
+        self.next_body = AtomicU64::new(bodies.iter().max().map_or(1, |max| max + 1));
+        self.files.keep_only(|number| bodies.contains(&number))?;
+        // The limit may be a lower one than last time.
+        let over = self
+            .index()
+            .to_give_up(&ResponseKey::from_stored(""), 0, self.max_bytes);
+        for key in over {
+            self.change(&key, |records| records.clear())?;
+        }
+        Ok(())
+    }
+
+    fn records(&self, key: &ResponseKey) -> Result<Vec<Record>, BoxError> {
+        if !self.index().touch(key) {
+            return Ok(Vec::new());
+        }
+        let read = self.database.begin_read()?;
+        let table = read.open_table(HEADS)?;
+        match table.get(key.as_str())? {
+            Some(value) => decode(value.value()).ok_or_else(|| "a record is damaged".into()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Changes the records of a URL in one step, synced, and then removes the bodies that no record names any more.
+    fn change(
+        &self,
+        key: &ResponseKey,
+        change: impl FnOnce(&mut Vec<Record>),
+    ) -> Result<(), BoxError> {
+        let write = self.database.begin_write()?;
+        let (before, records) = {
+            let mut table = write.open_table(HEADS)?;
+            let mut records = match table.get(key.as_str())? {
+                Some(value) => decode(value.value()).unwrap_or_default(),
+                None => Vec::new(),
+            };
+            let before: Vec<u64> = records.iter().map(|record| record.body.number).collect();
+            change(&mut records);
+            records.truncate(MOST_VARIANTS);
+            if records.is_empty() {
+                table.remove(key.as_str())?;
+            } else {
+                table.insert(key.as_str(), &*encode(&records))?;
+            }
+            (before, records)
+        };
+        write.commit()?;
+        self.index().set(key, octets(&records));
+        for number in before {
+            if !records.iter().any(|record| record.body.number == number) {
+                self.files.remove(number);
+            }
+        }
+        Ok(())
+    }
+
+    fn put(
+        &self,
+        key: &ResponseKey,
+        head: StoredResponse,
+        body: &[u8],
+        replaced: &[Selecting],
+    ) -> Result<(), BoxError> {
+        let mut outdated = replaced.to_vec();
+        outdated.push(head.selecting().clone());
+        let outdated = move |record: &Record| outdated.contains(record.head.selecting());
+        let size = body.len() as u64 + head.weight() as u64;
+        if head.selecting().holds_credentials() || size > self.max_bytes {
+            return self.change(key, |records| records.retain(|record| !outdated(record)));
+        }
+        let over = self.index().to_give_up(key, size, self.max_bytes);
+        for other in over {
+            self.change(&other, |records| records.clear())?;
+        }
+        let number = self.next_body.fetch_add(1, Ordering::Relaxed);
+        let id = self.files.write(number, body)?;
+        let limit = self.max_bytes;
+        let done = self.change(key, |records| {
+            records.retain(|record| !outdated(record));
+            let octets = head.encode().len();
+            records.insert(
+                0,
+                Record {
+                    body: id,
+                    head,
+                    octets,
+                },
+            );
+            // Many large variants of one URL are bounded too.
+            while records.len() > 1 && self::octets(records) > limit {
+                records.pop();
+            }
+        });
+        if done.is_err() {
+            self.files.remove(number);
+        }
+        done
+    }
+}
+
+/// What records occupy: bodies and heads.
+fn octets(records: &[Record]) -> u64 {
+    records
+        .iter()
+        .map(|record| record.body.length + record.octets as u64)
+        .sum()
+}
+
+fn encode(records: &[Record]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for record in records {
+        let head = record.head.encode();
+        out.extend(record.body.number.to_be_bytes());
+        out.extend(record.body.length.to_be_bytes());
+        out.extend(record.body.checksum.to_be_bytes());
+        out.extend((head.len() as u64).to_be_bytes());
+        out.extend(head);
+    }
+    out
+}
+
+fn decode(mut octets: &[u8]) -> Option<Vec<Record>> {
+    let mut records = Vec::new();
+    while !octets.is_empty() {
+        let mut number = || {
+            let (head, rest) = octets.split_first_chunk::<8>()?;
+            octets = rest;
+            Some(u64::from_be_bytes(*head))
+        };
+        let body = BodyId {
+            number: number()?,
+            length: number()?,
+            checksum: number()?,
+        };
+        let length = usize::try_from(number()?).ok()?;
+        let (head, rest) = octets.split_at_checked(length)?;
+        octets = rest;
+        records.push(Record {
+            body,
+            head: StoredResponse::decode(head)?,
+            octets: length,
+        });
+    }
+    Some(records)
+}
+
+impl ResponseStore for DiskStore {
+    async fn get(&self, key: &ResponseKey) -> Result<Vec<Variant>, StoreFailed> {
+        if !self.inner.index().touch(key) {
+            return Ok(Vec::new());
+        }
+        let key = key.clone();
+        self.work("look up a response", move |inner| {
+            let records = inner.records(&key)?;
+            let variant = |record: Record| Variant {
+                head: Arc::new(record.head),
+                body: None,
+                length: record.body.length,
+            };
+            Ok(records.into_iter().map(variant).collect())
+        })
+        .await
+    }
+
+    async fn body(
+        &self,
+        key: &ResponseKey,
+        head: &StoredResponse,
+    ) -> Result<Option<Bytes>, StoreFailed> {
+        let key = key.clone();
+        let (selecting, received) = (head.selecting().clone(), head.received());
+        self.work("read a body", move |inner| {
+            // A body that was replaced meanwhile does not belong to this head.
+            let records = inner.records(&key)?;
+            let found = records.iter().find(|record| {
+                *record.head.selecting() == selecting && record.head.received() == received
+            });
+            let Some(record) = found else {
+                return Ok(None);
+            };
+            let id = record.body;
+            match inner.files.read(&id) {
+                Ok(body) => Ok(Some(body)),
+                Err(error) => {
+                    inner.change(&key, |records| records.retain(|record| record.body != id))?;
+                    Err(error.into())
+                }
+            }
+        })
+        .await
+    }
+
+    async fn put(
+        &self,
+        key: &ResponseKey,
+        head: StoredResponse,
+        body: Bytes,
+        replaced: &[Selecting],
+    ) -> Result<(), StoreFailed> {
+        let (key, replaced) = (key.clone(), replaced.to_vec());
+        self.work("keep a response", move |inner| {
+            inner.put(&key, head, &body, &replaced)
+        })
+        .await
+    }
+
+    async fn update(
+        &self,
+        key: &ResponseKey,
+        old: &Selecting,
+        head: StoredResponse,
+    ) -> Result<(), StoreFailed> {
+        let (key, old) = (key.clone(), old.clone());
+        self.work("update a response", move |inner| {
+            let secret = head.selecting().holds_credentials();
+            inner.change(&key, |records| {
+                let Some(place) = records.iter().position(|r| *r.head.selecting() == old) else {
+                    return;
+                };
+                let mut record = records.remove(place);
+                records.retain(|other| other.head.selecting() != head.selecting());
+                record.octets = head.encode().len();
+                record.head = head;
+                if !secret {
+                    records.insert(0, record);
+                }
+            })
+        })
+        .await
+    }
+
+    async fn remove(
+        &self,
+        key: &ResponseKey,
+        which: Option<&Selecting>,
+    ) -> Result<(), StoreFailed> {
+        if !self.inner.index().touch(key) {
+            return Ok(());
+        }
+        let (key, which) = (key.clone(), which.cloned());
+        self.work("forget a response", move |inner| {
+            inner.change(&key, |records| match &which {
+                Some(which) => records.retain(|record| record.head.selecting() != which),
+                None => records.clear(),
+            })
+        })
+        .await
+    }
+}
+
+impl fmt::Debug for DiskStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DiskStore")
+            .field("folder", &self.inner.folder)
+            .field("urls", &self.len())
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,160 @@
+//! A writer that is killed at random moments: nothing corrupt, no acknowledged delete undone, the size within its bound.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use bytes::Bytes;
+use etiquette_core::cache_policy::Selecting;
+use etiquette_core::store::ResponseStore;
+use tower_etiquette::disk::DiskStore;
+
+use crate::{Folder, head, key};
+
+const FOLDER: &str = "ETIQUETTE_KILLED_FOLDER";
+const SEED: &str = "ETIQUETTE_KILLED_SEED";
+const LIMIT: u64 = 200_000;
+const ROUNDS: u64 = 50;
+const KEYS: u64 = 12;
+
+/// A small generator: the writer needs variety, not secrecy.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// The body of a version: every octet depends on it.
+fn body(version: u64) -> Bytes {
+    let length = usize::try_from(1 + version % 40_000).unwrap();
+    let unit = version.to_be_bytes();
+    unit.iter()
+        .copied()
+        .cycle()
+        .take(length)
+        .collect::<Vec<_>>()
+        .into()
+}
+
+/// Runs in a process of its own, which [`nothing_is_corrupt_after_a_kill`] starts and kills.
+#[test]
+#[ignore = "the process that is killed by another test"]
+fn writer() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let mut dice = Dice(std::env::var(SEED).unwrap().parse().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let store = DiskStore::with_max_bytes(folder, LIMIT).unwrap();
+        let say = |line: String| {
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "@{line}").unwrap();
+            out.flush().unwrap();
+        };
+        for step in 0.. {
+            let number = dice.roll(KEYS);
+            let name = key(&number.to_string());
+            if dice.roll(4) == 0 {
+                say(format!("{number} removing"));
+                store.remove(&name, None).await.unwrap();
+                say(format!("{number} removed"));
+                continue;
+            }
+            let version = dice.0 ^ step;
+            say(format!("{number} putting"));
+            let head = head(&[("x-version", &version.to_string())], Selecting::default());
+            store.put(&name, head, body(version), &[]).await.unwrap();
+            say(format!("{number} put"));
+        }
+    });
+}
+
+#[test]
+fn nothing_is_corrupt_after_a_kill() {
+    let folder = Folder::new();
+    let mut last: BTreeMap<String, String> = BTreeMap::new();
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut acknowledged = 0;
+    for round in 0..ROUNDS {
+        let mut writer = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "kill::writer",
+                "--include-ignored",
+                "--nocapture",
+            ])
+            .env(FOLDER, &folder.0)
+            .env(SEED, (dice.roll(u64::MAX) | 1).to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(writer.stdout.take().unwrap());
+        // The moment is random in the writer's own steps and in time.
+        let steps = 2 + dice.roll(30);
+        let mut lines = out.lines().map_while(Result::ok);
+        let mut note = |line: String| {
+            if let Some((number, what)) = line
+                .split_once('@')
+                .and_then(|(_, line)| line.split_once(' '))
+            {
+                acknowledged += u64::from(what == "removed" || what == "put");
+                last.insert(number.to_owned(), what.to_owned());
+            }
+        };
+        for _ in 0..steps {
+            note(lines.next().expect("the writer goes on until it is killed"));
+        }
+        std::thread::sleep(Duration::from_micros(dice.roll(4_000)));
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        lines.for_each(note);
+        check(&folder, &last, round);
+    }
+    assert!(acknowledged > ROUNDS, "{acknowledged} acknowledged");
+}
+
+fn check(folder: &Folder, last: &BTreeMap<String, String>, round: u64) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let store = DiskStore::with_max_bytes(&folder.0, LIMIT).unwrap();
+        assert!(
+            store.bytes() <= LIMIT,
+            "round {round}: {} octets",
+            store.bytes()
+        );
+        for number in 0..KEYS {
+            let name = key(&number.to_string());
+            let found = store.get(&name).await.unwrap();
+            let state = last.get(&number.to_string()).map(String::as_str);
+            if matches!(state, None | Some("removed")) {
+                assert!(found.is_empty(), "round {round}: {number} came back");
+            }
+            for variant in found {
+                let version = variant.head.headers()["x-version"]
+                    .to_str()
+                    .unwrap()
+                    .parse()
+                    .unwrap();
+                let octets = store.body(&name, &variant.head).await.unwrap().unwrap();
+                assert_eq!(octets, body(version), "round {round}: {number}");
+            }
+        }
+        let files = std::fs::read_dir(folder.0.join("bodies")).unwrap();
+        let size: u64 = files
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .sum();
+        assert!(size <= LIMIT, "round {round}: {size} octets of files");
+    });
+}
