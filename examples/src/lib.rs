@@ -7,4 +7,5 @@ pub mod gateway;
 pub mod hyper_client;
 pub mod named;
 pub mod reqwest_client;
+pub mod robots;
 pub mod site;

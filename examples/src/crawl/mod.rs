@@ -72,8 +72,7 @@ pub async fn run(
     out: &mut (dyn Write + Send),
     stop: impl Future<Output = ()> + Send,
 ) -> Result<Outcome, Error> {
-    targets::check(args).await?;
-    let identity = identity(args)?;
+    let identity = introduced(args).await?;
     let mut report = Report::new(out, args.quiet, args.output.as_deref())?;
     let stop = pin!(stop);
     if args.urls.is_empty() {
@@ -145,6 +144,15 @@ async fn crawl_oneself(
 
 fn word(stopped: bool) -> &'static str {
     if stopped { "stopped: " } else { "" }
+}
+
+/// Who asks the targets of `args`, if they may be asked like this.
+///
+/// # Errors
+/// As [`run`], before anything is sent.
+pub(crate) async fn introduced(args: &Args) -> Result<Identity, Error> {
+    targets::check(args).await?;
+    identity(args)
 }
 
 fn identity(args: &Args) -> Result<Identity, Error> {

@@ -129,6 +129,38 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// The kind of the problem as a word for programs: `missing-colon`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Unusable(_) => "unusable",
+            Self::ByteOrderMark => "byte-order-mark",
+            Self::NoRecord(_) => "no-record",
+            Self::MissingColon(_) => "missing-colon",
+            Self::Misspelled { .. } => "misspelled",
+            Self::RuleWithoutSlash(_) => "rule-without-slash",
+            Self::UrlAsRule(_) => "url-as-rule",
+            Self::CommentInRule(_) => "comment-in-rule",
+            Self::DollarWithinRule(_) => "dollar-within-rule",
+            Self::EmptyAllow => "empty-allow",
+            Self::OutsideGroup(_) => "outside-group",
+            Self::BetweenUserAgents(_) => "between-user-agents",
+            Self::NameCut { .. } => "name-cut",
+            Self::NoName(_) => "no-name",
+            Self::UnreadableDelay(_) => "unreadable-delay",
+            Self::DelayTooLong(_) => "delay-too-long",
+            Self::SitemapNotAbsolute(_) => "sitemap-not-absolute",
+            Self::NotUtf8 => "not-utf-8",
+            Self::TooLong => "too-long",
+            Self::OverLimit(_) => "over-limit",
+            Self::NeverDecides { .. } => "never-decides",
+            Self::SplitGroup { .. } => "split-group",
+            Self::ShadowsStar { .. } => "shadows-star",
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
