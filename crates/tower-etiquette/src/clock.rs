@@ -19,6 +19,10 @@ impl Clock for TokioClock {
             wall: SystemTime::now(),
         }
     }
+
+    fn monotonic(&self) -> std::time::Instant {
+        tokio::time::Instant::now().into_std()
+    }
 }
 
 /// A clock for tests on paused time: the wall clock follows tokio's monotonic one from a start given by the test, and

@@ -142,7 +142,7 @@ pub use etiquette_core::{
 };
 pub use ext::{Facts, Visit};
 pub use host_budget::HostBudgetLayer;
-pub use hosts::{Hosts, HostsBuilder, HostsTotals};
+pub use hosts::{Hosts, HostsBuilder, HostsTotals, Start};
 pub use preferences::PreferencesLayer;
 pub use refuse::RefusalLayer;
 pub use retry_after::RetryAfterLayer;

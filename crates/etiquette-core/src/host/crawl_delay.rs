@@ -60,6 +60,10 @@ impl CrawlDelays {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The largest delay in force.
     pub(super) fn largest(&self, now: Instant) -> Option<Duration> {
         self.0

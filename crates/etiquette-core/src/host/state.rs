@@ -25,39 +25,39 @@ const CEILING: f64 = 0.9;
 /// What is remembered about one host.
 #[derive(Clone, Debug)]
 pub struct HostState {
-    last_start: Option<Instant>,
+    pub(super) last_start: Option<Instant>,
     /// The last start of a request that asked for pauses only. It is kept apart: the same request may ask for a place
     /// further in.
-    last_unplaced: Option<Instant>,
-    last_end: Option<Instant>,
-    in_flight: u32,
-    granted: u32,
-    started: u64,
+    pub(super) last_unplaced: Option<Instant>,
+    pub(super) last_end: Option<Instant>,
+    pub(super) in_flight: u32,
+    pub(super) granted: u32,
+    pub(super) started: u64,
     /// Starts are counted in seconds that follow each other; the second before is estimated from two of them.
-    second: Option<Instant>,
-    starts_in_second: u32,
-    starts_in_earlier: u32,
-    latency: Duration,
-    crawl_delays: CrawlDelays,
-    pause_until: Option<Instant>,
-    strikes: u32,
+    pub(super) second: Option<Instant>,
+    pub(super) starts_in_second: u32,
+    pub(super) starts_in_earlier: u32,
+    pub(super) latency: Duration,
+    pub(super) crawl_delays: CrawlDelays,
+    pub(super) pause_until: Option<Instant>,
+    pub(super) strikes: u32,
     /// The share of the full rate that is left: 1 without strikes.
-    rate: f64,
+    pub(super) rate: f64,
     /// The gap learnt from the pace at which the site complained, where the configured one is shorter.
-    learnt: Duration,
-    last_strike: Option<Instant>,
+    pub(super) learnt: Duration,
+    pub(super) last_strike: Option<Instant>,
     /// The end of the last pause that struck: successes count from here.
-    recover_from: Option<Instant>,
+    pub(super) recover_from: Option<Instant>,
     /// The minute and the half-hour since then that have seen a success and are not over yet.
-    good_minute: Option<u64>,
-    good_half_hour: Option<u64>,
+    pub(super) good_minute: Option<u64>,
+    pub(super) good_half_hour: Option<u64>,
     /// Failures in a row, and pauses that ended with another failure.
-    failures: u32,
-    failed_pauses: u32,
+    pub(super) failures: u32,
+    pub(super) failed_pauses: u32,
     /// Answers of 401, 403 and 451 in a row, and the pauses made for them.
-    refusals: u32,
-    shut_outs: u32,
-    epoch: u64,
+    pub(super) refusals: u32,
+    pub(super) shut_outs: u32,
+    pub(super) epoch: u64,
 }
 
 /// What a request asks of its host.

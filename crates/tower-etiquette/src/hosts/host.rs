@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use etiquette_core::host::{Ask, Decision, HostPolicy, HostState, Received};
+use etiquette_core::host::{Ask, Decision, HostPolicy, HostState, PackedHost, Received};
 use etiquette_core::refusal::HostRefusal;
 
 use super::queue::{Class, Denied, Place, Queue, Waiter};
@@ -79,12 +79,15 @@ pub(super) struct Vigil {
 }
 
 impl Host {
-    pub(super) fn new(key: u64, name: &str, policy: Arc<HostPolicy>) -> Self {
+    pub(super) fn new(key: u64, name: &str, policy: Arc<HostPolicy>, state: HostState) -> Self {
         Self {
             key,
             name: name.into(),
             policy,
-            core: Mutex::default(),
+            core: Mutex::new(Core {
+                state,
+                ..Core::default()
+            }),
             reading: AtomicU32::new(0),
             polls: AtomicU64::new(0),
         }
@@ -454,6 +457,38 @@ impl Host {
 
     pub(super) fn polled(&self) {
         self.polls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The host in few octets, if it is at rest and under the common policy.
+    pub(super) fn pack(
+        &self,
+        common: &Arc<HostPolicy>,
+        base: Instant,
+        now: Instant,
+    ) -> Option<PackedHost> {
+        let core = self.core();
+        (Arc::ptr_eq(&self.policy, common) && core.queue.is_idle())
+            .then(|| core.state.pack(base, now))?
+    }
+
+    /// Starts a request at once, or says why it may not; the number of starts so far.
+    pub(super) fn start_at_once(&self, now: Instant) -> Result<(), Denied> {
+        let mut core = self.core();
+        let ask = Ask::pace();
+        let free = core.queue.is_empty();
+        if free && core.state.decide(&self.policy, now, ask) == Decision::Admit {
+            core.state.reserve();
+            core.state.start(now);
+            return Ok(());
+        }
+        let due = core.state.due(&self.policy, now, ask);
+        let gap = core.state.gap(&self.policy, now);
+        let at = if due > now {
+            due
+        } else {
+            now.checked_add(gap).unwrap_or(now)
+        };
+        Err(self.denied(&core, now, at))
     }
 
     /// The requests under way and waiting.

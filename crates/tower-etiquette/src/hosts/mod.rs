@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::host::{Answer, Ask, GroupBy, HostPolicy, HostSnapshot, Received};
+use etiquette_core::host::{Answer, Ask, GroupBy, HostPolicy, HostSnapshot, HostState, Received};
 use etiquette_core::refusal::{HostRefusal, HostRefused, NoOrigin};
 use etiquette_core::{Clock, InvalidOrigin, Now, Origin, PurposeKind, Refusal};
 use http::{HeaderMap, StatusCode, Uri};
@@ -58,6 +58,24 @@ pub struct HostsBuilder {
     group_by: GroupBy,
     max_hosts: usize,
     clock: Arc<dyn Clock>,
+}
+
+/// A request that was started by [`Hosts::try_start`] and holds a place of its host. Drop it when the body has ended.
+#[derive(Debug)]
+#[must_use = "dropping it says that the request is over"]
+pub struct Start(Permit);
+
+impl Start {
+    /// Records the head of the answer.
+    pub fn answered(&mut self, status: StatusCode, headers: &HeaderMap) {
+        let answer = self.0.read(status, headers);
+        self.0.answered(answer);
+    }
+
+    /// Records that no answer came.
+    pub fn failed(&mut self) {
+        self.0.failed();
+    }
 }
 
 /// What all hosts together come to.
@@ -157,7 +175,7 @@ impl Hosts {
     /// Counts over all hosts. Visits each of them, and forgets those who are owed nothing.
     #[must_use]
     pub fn totals(&self) -> HostsTotals {
-        let now = self.0.clock.now().monotonic;
+        let now = self.0.clock.monotonic();
         let mut totals = HostsTotals {
             hosts: self.0.table.settle(now),
             ..HostsTotals::default()
@@ -169,6 +187,35 @@ impl Hosts {
             totals.waiting += core.queue.len() as u64;
         });
         totals
+    }
+
+    /// Starts a request to `origin` now, or refuses with the time at which to come back: for callers with a queue and a
+    /// client of their own. What comes back is told to the [`Start`], which is dropped at the end of the body.
+    ///
+    /// # Errors
+    /// [`HostRefused`] when pause, gap or places do not allow it now, or somebody waits already.
+    pub fn try_start(&self, origin: &Origin) -> Result<Start, Refusal> {
+        let now = self.0.clock.monotonic();
+        let Some(host) = self.host(origin, now) else {
+            let why = HostRefusal::HostsFull;
+            return Err(HostRefused::new(origin.clone(), why, None, None).into());
+        };
+        match host.start_at_once(now) {
+            Ok(()) => Ok(Start(Permit::new(
+                self.clone(),
+                host,
+                now,
+                Duration::ZERO,
+                true,
+                true,
+                None,
+            ))),
+            Err(denied) => {
+                let now = self.0.clock.now();
+                let retry_at = denied.retry_at.map(|at| now.wall_at(at));
+                Err(HostRefused::new(origin.clone(), denied.why, retry_at, None).into())
+            }
+        }
     }
 
     /// Tells these hosts from others; never 0.
@@ -210,10 +257,10 @@ impl Hosts {
 
     /// The gap as known now.
     pub(crate) fn gap(&self, origin: &Origin) -> Duration {
-        let now = self.0.clock.now().monotonic;
+        let now = self.0.clock.monotonic();
         match self.find(origin) {
             Some(host) => host.core().state.gap(&host.policy, now),
-            None => etiquette_core::host::HostState::new().gap(&self.0.policy, now),
+            None => HostState::new().gap(&self.0.policy, now),
         }
     }
 
@@ -234,7 +281,7 @@ impl Hosts {
 
     /// Records an answer for one who holds no permit.
     pub(crate) fn record(&self, origin: &Origin, received: &Received) {
-        let now = self.0.clock.now().monotonic;
+        let now = self.0.clock.monotonic();
         if let Some(host) = self.host(origin, now) {
             host.answered(now, received, false);
         }
@@ -257,20 +304,30 @@ impl Hosts {
     fn host(&self, origin: &Origin, now: Instant) -> Option<Arc<Host>> {
         self.0.group_by.name(origin, |name| {
             let key = self.0.keys.hash_one(name);
-            self.0.table.get_or_insert(key, now, || {
-                let own = self.0.own_policies.get(name);
-                let policy = Arc::clone(own.unwrap_or(&self.0.policy));
-                Host::new(key, name, policy)
-            })
+            self.0
+                .table
+                .get_or_insert(key, now, |state| self.make(key, name, state))
         })
     }
 
     fn find(&self, origin: &Origin) -> Option<Arc<Host>> {
-        let key = self
-            .0
-            .group_by
-            .name(origin, |name| self.0.keys.hash_one(name));
-        self.0.table.get(key)
+        self.0.group_by.name(origin, |name| {
+            let key = self.0.keys.hash_one(name);
+            let now = self.0.clock.monotonic();
+            self.0
+                .table
+                .get(key, now, |state| self.make(key, name, state))
+        })
+    }
+
+    fn make(&self, key: u64, name: &str, state: HostState) -> Host {
+        let own = if self.0.own_policies.is_empty() {
+            None
+        } else {
+            self.0.own_policies.get(name)
+        };
+        let policy = Arc::clone(own.unwrap_or(&self.0.policy));
+        Host::new(key, name, policy, state)
     }
 
     /// The origin itself as a key, to tell origins of one group apart.
@@ -349,14 +406,16 @@ impl HostsBuilder {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let keys = RandomState::new();
         let dice = AtomicU64::new(keys.hash_one(0_u8));
+        let policy = Arc::new(self.policy);
+        let base = self.clock.monotonic();
         Hosts(Arc::new(Inner {
             id: NEXT.fetch_add(1, Ordering::Relaxed).max(1),
-            policy: Arc::new(self.policy),
+            table: Table::new(self.max_hosts, Arc::clone(&policy), base),
+            policy,
             own_policies: self.own_policies,
             group_by: self.group_by,
             clock: self.clock,
             keys,
-            table: Table::new(self.max_hosts),
             dice,
         }))
     }

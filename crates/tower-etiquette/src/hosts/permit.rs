@@ -81,7 +81,7 @@ impl Permit {
     }
 
     fn record(&self, answer: Answer, jitter: f64, head_of_placed: bool) {
-        let now = self.hosts.clock().now().monotonic;
+        let now = self.hosts.clock().monotonic();
         let received = Received::new(self.started, answer, self.page, jitter);
         let received = if self.placed {
             received
@@ -113,7 +113,7 @@ impl Permit {
 
     /// The pace at which the host is asked now.
     pub(crate) fn pace(&self) -> Pace {
-        let now = self.hosts.clock().now().monotonic;
+        let now = self.hosts.clock().monotonic();
         self.host.core().state.pace(&self.host.policy, now)
     }
 
@@ -133,7 +133,7 @@ impl Drop for Permit {
         if self.stage == Stage::Reading {
             self.host.reading(false);
         }
-        let now = self.hosts.clock().now().monotonic;
+        let now = self.hosts.clock().monotonic();
         self.host.finish(now, self.stage != Stage::Head);
     }
 }

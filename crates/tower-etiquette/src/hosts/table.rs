@@ -2,13 +2,17 @@
 //!
 //! A host is found by a 64-bit hash with a secret key: a collision lets two groups share a budget, which is slower and
 //! safe. Forgotten are only hosts that are owed nothing; a full table refuses new ones.
+//!
+//! Hosts at rest are packed: a million of them that are still within their gap take some 75 octets each at most. They
+//! lose their name, and get it back from the next request.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use etiquette_core::host::{HostPolicy, HostState, PackedHost};
 
 use super::host::Host;
 
@@ -21,6 +25,10 @@ pub(super) struct Table {
     shards: Box<[Mutex<Shard>]>,
     len: AtomicUsize,
     most: usize,
+    /// Packed times count from here.
+    base: Instant,
+    /// The policy of packed hosts.
+    policy: Arc<HostPolicy>,
     /// When a full table was last searched in vain.
     searched: Mutex<Option<Instant>>,
 }
@@ -28,7 +36,9 @@ pub(super) struct Table {
 #[derive(Debug, Default)]
 struct Shard {
     hosts: HashMap<u64, Arc<Host>, BuildHasherDefault<Hashed>>,
+    packed: HashMap<u64, PackedHost, BuildHasherDefault<Hashed>>,
     sweep_at: usize,
+    sweep_packed_at: usize,
 }
 
 /// The keys are hashes already.
@@ -50,18 +60,25 @@ impl Hasher for Hashed {
 }
 
 impl Table {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize, policy: Arc<HostPolicy>, base: Instant) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             len: AtomicUsize::new(0),
             most,
+            base,
+            policy,
             searched: Mutex::new(None),
         }
     }
 
-    /// The host, if it is remembered.
-    pub(super) fn get(&self, key: u64) -> Option<Arc<Host>> {
-        self.shard(key).hosts.get(&key).cloned()
+    /// The host, if it is remembered. `make` makes one for what is packed.
+    pub(super) fn get(
+        &self,
+        key: u64,
+        now: Instant,
+        make: impl FnOnce(HostState) -> Host,
+    ) -> Option<Arc<Host>> {
+        self.find(&mut self.shard(key), key, now, make)
     }
 
     /// The host, made by `make` if it is new; `None` when the table is full and nobody may be forgotten.
@@ -69,33 +86,55 @@ impl Table {
         &self,
         key: u64,
         now: Instant,
-        make: impl FnOnce() -> Host,
+        make: impl Fn(HostState) -> Host,
     ) -> Option<Arc<Host>> {
         {
             let mut shard = self.shard(key);
-            if let Some(host) = shard.hosts.get(&key) {
-                return Some(Arc::clone(host));
+            if let Some(host) = self.find(&mut shard, key, now, &make) {
+                return Some(host);
             }
-            if shard.hosts.len() >= shard.sweep_at.max(SMALL) {
-                self.sweep(&mut shard, now, false);
-            }
+            self.sweep_if_large(&mut shard, now);
         }
         if self.len.load(Ordering::Acquire) >= self.most && !self.make_room(now) {
             return None;
         }
-        match self.shard(key).hosts.entry(key) {
-            Entry::Occupied(known) => Some(Arc::clone(known.get())),
-            Entry::Vacant(vacant) => {
-                self.len.fetch_add(1, Ordering::AcqRel);
-                Some(Arc::clone(vacant.insert(Arc::new(make()))))
-            }
+        let mut shard = self.shard(key);
+        if let Some(host) = self.find(&mut shard, key, now, &make) {
+            return Some(host);
         }
+        self.len.fetch_add(1, Ordering::AcqRel);
+        let host = Arc::new(make(HostState::new()));
+        shard.hosts.insert(key, Arc::clone(&host));
+        Some(host)
+    }
+
+    fn find(
+        &self,
+        shard: &mut Shard,
+        key: u64,
+        now: Instant,
+        make: impl FnOnce(HostState) -> Host,
+    ) -> Option<Arc<Host>> {
+        if let Some(host) = shard.hosts.get(&key) {
+            return Some(Arc::clone(host));
+        }
+        let packed = shard.packed.remove(&key)?;
+        let host = Arc::new(make(HostState::unpack(packed, self.base)));
+        self.sweep_if_large(shard, now);
+        shard.hosts.insert(key, Arc::clone(&host));
+        Some(host)
     }
 
     /// How many hosts are remembered, after forgetting those who are owed nothing.
     pub(super) fn settle(&self, now: Instant) -> usize {
         for shard in &self.shards {
-            self.sweep(&mut lock(shard), now, false);
+            let mut shard = lock(shard);
+            shard.sweep_packed_at = 0;
+            self.sweep(&mut shard, now, false);
+            let before = shard.packed.len();
+            self.forget_packed(&mut shard, now, false);
+            let forgotten = before - shard.packed.len();
+            self.len.fetch_sub(forgotten, Ordering::AcqRel);
         }
         self.len.load(Ordering::Acquire)
     }
@@ -130,17 +169,52 @@ impl Table {
         room
     }
 
+    fn sweep_if_large(&self, shard: &mut Shard, now: Instant) {
+        if shard.hosts.len() >= shard.sweep_at.max(SMALL) {
+            self.sweep(shard, now, false);
+        }
+    }
+
+    /// Forgets hosts that are owed nothing and packs those at rest.
     fn sweep(&self, shard: &mut Shard, now: Instant, pressure: bool) {
-        let before = shard.hosts.len();
+        let before = shard.hosts.len() + shard.packed.len();
+        let packed = &mut shard.packed;
         // Whoever takes a host does so under the shard's lock: one that nobody else holds now stays unheld.
-        shard
-            .hosts
-            .retain(|_, host| Arc::strong_count(host) > 1 || !host.is_forgettable(now, pressure));
-        let left = shard.hosts.len();
+        shard.hosts.retain(|key, host| {
+            if Arc::strong_count(host) > 1 {
+                return true;
+            }
+            if host.is_forgettable(now, pressure) {
+                return false;
+            }
+            match host.pack(&self.policy, self.base, now) {
+                Some(rest) => {
+                    packed.insert(*key, rest);
+                    false
+                }
+                None => true,
+            }
+        });
+        shard.sweep_at = shard.hosts.len().saturating_mul(2);
+        if pressure || shard.packed.len() >= shard.sweep_packed_at.max(SMALL) {
+            self.forget_packed(shard, now, pressure);
+        }
+        let left = shard.hosts.len() + shard.packed.len();
         self.len.fetch_sub(before - left, Ordering::AcqRel);
-        shard.sweep_at = left.saturating_mul(2);
-        if shard.hosts.capacity() > 4 * left.max(SMALL) {
-            shard.hosts.shrink_to(left.max(SMALL));
+        if shard.hosts.capacity() > 4 * shard.hosts.len().max(SMALL) {
+            let room = shard.hosts.len().max(SMALL);
+            shard.hosts.shrink_to(room);
+        }
+    }
+
+    fn forget_packed(&self, shard: &mut Shard, now: Instant, pressure: bool) {
+        shard.packed.retain(|_, packed| {
+            !HostState::unpack(*packed, self.base).is_forgettable(&self.policy, now, pressure)
+        });
+        let left = shard.packed.len();
+        shard.sweep_packed_at = left.saturating_mul(2);
+        if shard.packed.capacity() > 4 * left.max(SMALL) {
+            shard.packed.shrink_to(left.max(SMALL));
         }
     }
 

@@ -179,7 +179,7 @@ impl Course {
             let (mut service, mut permit) = self
                 .admit(&origin, request.extensions(), not_before, inner.clone())
                 .await?;
-            let started = hosts.clock().now().monotonic;
+            let started = hosts.clock().monotonic();
             let mut response = match service.call(request).await.map_err(Into::into) {
                 Ok(response) => response,
                 Err(error) => {

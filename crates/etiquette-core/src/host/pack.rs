@@ -1,0 +1,117 @@
+//! A host that is at rest, in 24 octets.
+//!
+//! Of a host without pause, strike and Crawl-delay little has to be known: when it was last asked, how fast it was, and
+//! the runs that are not over. Times are kept in microseconds and rounded up: what is unpacked asks no sooner.
+
+use std::time::{Duration, Instant};
+
+use super::HostState;
+
+/// What [`HostState::pack`] keeps of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedHost([u32; 6]);
+
+impl HostState {
+    /// Packs a host that is at rest at `now`; `None` where more is known about it than fits. `base` is an instant before
+    /// the host was first asked.
+    #[must_use]
+    pub fn pack(&self, base: Instant, now: Instant) -> Option<PackedHost> {
+        let at_rest = self.in_flight == 0
+            && self.strikes == 0
+            && self.learnt.is_zero()
+            && self.failed_pauses == 0
+            && self.shut_outs == 0
+            && self.paused_until(now).is_none()
+            && self.crawl_delays.is_empty();
+        if !at_rest {
+            return None;
+        }
+        let start = self.last_start.max(self.last_unplaced)?;
+        let micros = |span: Duration| u64::try_from(span.as_nanos().div_ceil(1_000)).ok();
+        let started_at = micros(start.checked_duration_since(base)?)?;
+        let end = match self.last_end {
+            Some(end) => micros(end.saturating_duration_since(start))?.div_ceil(1_000),
+            None => 0,
+        };
+        let runs = [
+            u8::try_from(self.failures).ok()?,
+            u8::try_from(self.refusals).ok()?,
+        ];
+        let [epoch_low, epoch_high] = u16::try_from(self.epoch).ok()?.to_le_bytes();
+        Some(PackedHost([
+            (started_at >> 32) as u32,
+            started_at as u32,
+            u32::try_from(end).ok()?,
+            u32::try_from(micros(self.latency)?).ok()?,
+            u32::try_from(self.started).ok()?,
+            u32::from_le_bytes([runs[0], runs[1], epoch_low, epoch_high]),
+        ]))
+    }
+
+    /// The host as it was packed with the same `base`, or a little later.
+    #[must_use]
+    pub fn unpack(packed: PackedHost, base: Instant) -> Self {
+        let [high, low, end, latency, started, rest] = packed.0;
+        let [failures, refusals, epoch_low, epoch_high] = rest.to_le_bytes();
+        let start = base + Duration::from_micros(u64::from(high) << 32 | u64::from(low));
+        Self {
+            last_start: Some(start),
+            last_end: Some(start + Duration::from_millis(end.into())),
+            latency: Duration::from_micros(latency.into()),
+            started: started.into(),
+            failures: failures.into(),
+            refusals: refusals.into(),
+            epoch: u16::from_le_bytes([epoch_low, epoch_high]).into(),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{Answer, Ask, HostPolicy, Received};
+
+    #[test]
+    fn unpacked_it_asks_no_sooner_and_hardly_later() {
+        let policy = HostPolicy::new();
+        let base = Instant::now();
+        let mut state = HostState::new();
+        let mut now = base + Duration::from_nanos(123_456_789);
+        state.reserve();
+        state.start(now);
+        let received = Received::new(now, Answer::failure(), true, 0.0);
+        now += Duration::from_nanos(765_432_101);
+        state.answered(&policy, now, &received);
+        assert_eq!(state.pack(base, now), None, "under way");
+        state.finish(now);
+        let packed = state.pack(base, now).unwrap();
+        let mut unpacked = HostState::unpack(packed, base);
+        let due = state.due(&policy, now, Ask::pace());
+        let later = unpacked.due(&policy, now, Ask::pace());
+        assert!(later >= due && later <= due + Duration::from_millis(2));
+        assert_eq!((unpacked.failures, unpacked.started), (1, 1));
+    }
+
+    #[test]
+    fn what_is_owed_does_not_fit() {
+        let policy = HostPolicy::new();
+        let base = Instant::now();
+        let mut state = HostState::new();
+        state.reserve();
+        state.start(base);
+        state.finish(base);
+        assert!(state.pack(base, base).is_some());
+        state.crawl_delay(1, Some(Duration::from_secs(5)), base);
+        assert_eq!(state.pack(base, base), None);
+        state.crawl_delay(1, None, base);
+        let mut paused = Answer::failure();
+        paused.signal = crate::host::Signal::Throttled;
+        state.answered(&policy, base, &Received::new(base, paused, true, 0.0));
+        assert_eq!(
+            state.pack(base, base + Duration::from_secs(3_600)),
+            None,
+            "a strike"
+        );
+    }
+}
