@@ -56,6 +56,9 @@ pub struct Args {
     /// Writes one line of JSON for each URL.
     #[arg(long, value_name = "FILE.jsonl")]
     pub output: Option<PathBuf>,
+    /// Keeps responses and robots.txt in this folder, so that the next run asks only for what changed.
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
     /// Shows the summary only.
     #[arg(long)]
     pub quiet: bool,

@@ -1,5 +1,6 @@
 //! One visit: ask for a URL, read what comes, and find what it leads to.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use etiquette_discovery::html::HtmlScanner;
@@ -9,6 +10,7 @@ use http::{HeaderMap, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use tower_etiquette::client::{Client, Error as ClientError, ResponseBody};
 use tower_etiquette::conditional_cache::CacheStatus;
+use tower_etiquette::disk::DiskStore;
 use tower_etiquette::identity::Identity;
 use tower_etiquette::{Facts, HostPolicy, Hosts, Origin, Refusal};
 
@@ -71,9 +73,18 @@ impl Visitor {
         for told in &args.resolve {
             builder = builder.resolve(&told.host, told.port, told.addr);
         }
-        let client = builder
-            .build()
-            .map_err(|error| Error::Client(error.into()))?;
+        let client = match &args.cache {
+            None => builder.build(),
+            Some(folder) => {
+                let store = DiskStore::open(folder).map_err(|error| Error::Client(error.into()))?;
+                let rules = Arc::new(store.clone());
+                builder
+                    .store(store)
+                    .stack(|stack| stack.robots(|robots| robots.store(rules)))
+                    .build()
+            }
+        }
+        .map_err(|error| Error::Client(error.into()))?;
         Ok(Self {
             client,
             hosts,

@@ -4,6 +4,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use etiquette_core::identity::Identity;
+use etiquette_core::store::ResponseStore;
 use http::{Method, Request, Response, Uri};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
@@ -154,7 +155,8 @@ impl Future for ClientFuture {
 }
 
 /// The layers of a [`Client`]: its bodies are in memory, so that each request can be sent again.
-pub type Stack = Etiquette<MemoryStore, CloneWith<fn(&RequestBody) -> Option<RequestBody>>>;
+pub type Stack<St = MemoryStore> =
+    Etiquette<St, CloneWith<fn(&RequestBody) -> Option<RequestBody>>>;
 
 fn again(body: &RequestBody) -> Option<RequestBody> {
     Some(body.clone())
@@ -162,15 +164,15 @@ fn again(body: &RequestBody) -> Option<RequestBody> {
 
 /// Builds a [`Client`].
 #[derive(Clone, Debug)]
-pub struct ClientBuilder {
-    stack: Stack,
+pub struct ClientBuilder<St = MemoryStore> {
+    stack: Stack<St>,
     connect: Settings,
     times: Times,
     max_body: u64,
     max_redirects: usize,
 }
 
-impl ClientBuilder {
+impl<St: ResponseStore> ClientBuilder<St> {
     /// Host state of its own; see [`Etiquette::hosts`].
     #[must_use]
     pub fn hosts(self, hosts: Hosts) -> Self {
@@ -179,9 +181,21 @@ impl ClientBuilder {
 
     /// Changes the layers.
     #[must_use]
-    pub fn stack(mut self, change: impl FnOnce(Stack) -> Stack) -> Self {
+    pub fn stack(mut self, change: impl FnOnce(Stack<St>) -> Stack<St>) -> Self {
         self.stack = change(self.stack);
         self
+    }
+
+    /// Keeps responses in `store` instead of the memory of this process.
+    #[must_use]
+    pub fn store<Other: ResponseStore>(self, store: Other) -> ClientBuilder<Other> {
+        ClientBuilder {
+            stack: self.stack.cache(|cache| cache.store(store)),
+            connect: self.connect,
+            times: self.times,
+            max_body: self.max_body,
+            max_redirects: self.max_redirects,
+        }
     }
 
     /// How long connecting may take, TLS included; default 10 s.
