@@ -180,7 +180,9 @@ impl Sites {
         let gone = host == "shop.example" && minutes >= 720 && uri.path() != "/robots.txt";
         let answer = match (host, uri.path()) {
             (_, "/robots.txt") => Answer::status(404),
-            _ if busy => Answer::status(503).header("retry-after", (480 - minutes) * 60),
+            _ if busy => {
+                Answer::status(503).header("retry-after", ((480 - minutes) * 60).to_string())
+            }
             _ if gone => Answer::status(410),
             ("news.example", _) => {
                 let extra = "<ttl>60</ttl><skipHours><hour>1</hour><hour>2</hour><hour>3</hour></skipHours>";
@@ -250,8 +252,8 @@ impl Answer {
         .header("content-type", "application/rss+xml")
     }
 
-    fn header(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.headers.push((name, value.to_string()));
+    fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
         self
     }
 

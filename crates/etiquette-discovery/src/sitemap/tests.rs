@@ -333,6 +333,23 @@ fn a_token_without_end_is_not_waited_for() {
 }
 
 #[test]
+fn what_is_kept_does_not_grow_with_the_document() {
+    let entry =
+        "<url><loc>https://www.example.com/a?b&amp;c</loc><lastmod>2026-11-01</lastmod></url>\n";
+    let piece = entry.repeat(200).into_bytes();
+    let mut reader = SitemapReader::new(&URI.parse().unwrap());
+    reader.feed(b"<urlset>", |_| {}).unwrap();
+    let mut most = 0;
+    let mut entries = 0;
+    for _ in 0..200 {
+        reader.feed(&piece, |_| entries += 1).unwrap();
+        most = most.max(reader.window.capacity());
+    }
+    assert!(entries > 39_000);
+    assert!(most < 256 * 1024, "{most}");
+}
+
+#[test]
 fn a_walk_ends() {
     let mut walk = SitemapWalk::new().max_depth(1).max_sitemaps(3);
     let uri = |path: &str| page(path).parse::<Uri>().unwrap();
