@@ -17,7 +17,7 @@ pub(super) struct Decode {
     gzip: Gzip,
     /// The octets that decide on what follows: two for gzip, then [`HEAD`] for the encoding.
     waiting: Vec<u8>,
-    decoder: Option<Decoder>,
+    to_text: Option<ToText>,
     octets: u64,
     broken: bool,
     gunzipped: bool,
@@ -113,7 +113,7 @@ impl Decode {
 
     fn plain(&mut self, octets: &[u8], text: &mut String) {
         self.octets += octets.len() as u64;
-        if self.decoder.is_some() {
+        if self.to_text.is_some() {
             self.decode(octets, false, text);
             return;
         }
@@ -125,13 +125,63 @@ impl Decode {
     }
 
     fn decode(&mut self, octets: &[u8], last: bool, text: &mut String) {
-        let decoder = self
-            .decoder
-            .get_or_insert_with(|| encoding_of(octets).new_decoder_with_bom_removal());
-        let room = decoder.max_utf8_buffer_length(octets.len());
-        text.reserve(room.unwrap_or(4 * octets.len() + 16));
-        // Malformed sequences become replacement characters, which no URI of the site holds.
-        let _ = decoder.decode_to_string(octets, text, last);
+        match self.to_text.get_or_insert_with(|| ToText::of(octets)) {
+            ToText::Utf8 { cut } if cut.is_empty() => utf8(octets, last, text, cut),
+            ToText::Utf8 { cut } => {
+                let mut whole = std::mem::take(cut);
+                whole.extend_from_slice(octets);
+                utf8(&whole, last, text, cut);
+            }
+            ToText::Other(decoder) => {
+                let room = decoder.max_utf8_buffer_length(octets.len());
+                text.reserve(room.unwrap_or(4 * octets.len() + 16));
+                // Malformed sequences become replacement characters, which no URI of the site holds.
+                let _ = decoder.decode_to_string(octets, text, last);
+            }
+        }
+    }
+}
+
+/// How octets become text. UTF-8, which nearly all sitemaps are in, needs no conversion.
+#[derive(Debug)]
+enum ToText {
+    Utf8 {
+        /// The beginning of a character that the next piece completes.
+        cut: Vec<u8>,
+    },
+    Other(Box<Decoder>),
+}
+
+impl ToText {
+    fn of(head: &[u8]) -> Self {
+        let encoding = encoding_of(head);
+        if encoding == UTF_8 {
+            // A byte order mark is white space to the reader.
+            Self::Utf8 { cut: Vec::new() }
+        } else {
+            Self::Other(Box::new(encoding.new_decoder_with_bom_removal()))
+        }
+    }
+}
+
+/// Appends UTF-8, malformed sequences as replacement characters; a character that is not complete goes to `cut`.
+fn utf8(octets: &[u8], last: bool, text: &mut String, cut: &mut Vec<u8>) {
+    let mut rest = octets;
+    loop {
+        let error = match std::str::from_utf8(rest) {
+            Ok(valid) => return text.push_str(valid),
+            Err(error) => error,
+        };
+        let (valid, after) = rest.split_at(error.valid_up_to());
+        text.push_str(&String::from_utf8_lossy(valid));
+        match error.error_len() {
+            None if !last => return cut.extend_from_slice(after),
+            None => return text.push('\u{FFFD}'),
+            Some(length) => {
+                text.push('\u{FFFD}');
+                rest = &after[length..];
+            }
+        }
     }
 }
 

@@ -80,35 +80,40 @@ fn host_and_port(uri: &Uri) -> Option<(String, Option<u16>)> {
 
 /// Whether resolving would change nothing: no octet to encode, no dot segment, no fragment.
 fn is_in_one_form(path: &[u8]) -> bool {
-    let mut before = b'/';
-    for (at, &octet) in path.iter().enumerate() {
-        match octet {
-            b'a'..=b'z'
-            | b'A'..=b'Z'
-            | b'0'..=b'9'
-            | b'/'
-            | b'-'
-            | b'_'
-            | b'~'
-            | b'?'
-            | b'='
-            | b'&'
-            | b'+'
-            | b','
-            | b':'
-            | b';'
-            | b'@'
-            | b'!'
-            | b'$'
-            | b'('
-            | b')'
-            | b'*' => {}
+    path.iter()
+        .enumerate()
+        .all(|(at, octet)| match OCTETS[usize::from(*octet)] {
+            Octet::Plain => true,
             // A dot in front of a segment may make it a dot segment.
-            b'.' if before != b'/' => {}
-            b'%' if !path[at + 1..].starts_with(b"2e") && !path[at + 1..].starts_with(b"2E") => {}
-            _ => return false,
-        }
-        before = octet;
-    }
-    true
+            Octet::Dot => at > 0 && path[at - 1] != b'/',
+            Octet::Percent => !matches!(path[at + 1..], [b'2', b'e' | b'E', ..]),
+            Octet::Other => false,
+        })
 }
+
+#[derive(Clone, Copy)]
+enum Octet {
+    Plain,
+    Dot,
+    Percent,
+    Other,
+}
+
+const OCTETS: [Octet; 256] = {
+    let mut octets = [Octet::Other; 256];
+    let mut at = 0u8;
+    while at < 128 {
+        octets[at as usize] = match at {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => Octet::Plain,
+            b'/' | b'-' | b'_' | b'~' | b'?' | b'=' | b'&' | b'+' | b',' | b':' | b';' | b'@' => {
+                Octet::Plain
+            }
+            b'!' | b'$' | b'(' | b')' | b'*' => Octet::Plain,
+            b'.' => Octet::Dot,
+            b'%' => Octet::Percent,
+            _ => Octet::Other,
+        };
+        at += 1;
+    }
+    octets
+};

@@ -230,6 +230,8 @@ fn encodings_other_than_the_one_that_is_due() {
         .flat_map(u16::to_be_bytes)
         .collect();
     assert_eq!(read(wide).pages, [page("%C3%A4")]);
+    let malformed = b"\xEF\xBB\xBF<urlset><url><loc>https://www.example.com/\xE4\xC3\xA4\xE2\x82\xAC</loc></url></urlset>\xC3";
+    assert_eq!(read(malformed).pages, [page("%EF%BF%BD%C3%A4%E2%82%AC")]);
 }
 
 #[test]
