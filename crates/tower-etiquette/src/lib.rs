@@ -118,6 +118,7 @@ mod flight;
 pub mod host_budget;
 mod hosts;
 mod macros;
+pub mod page;
 pub mod preferences;
 mod ready;
 pub mod refuse;

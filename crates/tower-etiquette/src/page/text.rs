@@ -1,0 +1,152 @@
+//! The sentences of the page, one table for all languages.
+
+/// A language that the page is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    English,
+    French,
+    German,
+}
+
+impl Language {
+    pub(super) const ALL: [Self; 3] = [Self::English, Self::French, Self::German];
+
+    pub(super) fn tag(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::French => "fr",
+            Self::German => "de",
+        }
+    }
+
+    pub(super) fn say(self, what: Say) -> &'static str {
+        let [english, french, german] = what.table();
+        match self {
+            Self::English => english,
+            Self::French => french,
+            Self::German => german,
+        }
+    }
+}
+
+/// What is said. `{token}`, `{user}`, `{minutes}` and `{seconds}` are filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Say {
+    Title,
+    Intro,
+    Purpose,
+    Slow,
+    SlowNote,
+    Pause,
+    PauseNote,
+    Path,
+    PathNote,
+    Stop,
+    StopNote,
+    People,
+    PeopleNote,
+    Verify,
+    VerifyNote,
+    VerifyKeys,
+    Contact,
+    ContactNote,
+}
+
+impl Say {
+    /// English, French, German.
+    fn table(self) -> [&'static str; 3] {
+        match self {
+            Self::Title => [
+                "{token}: who this visitor is",
+                "{token} : qui est ce visiteur",
+                "{token}: wer dieser Besucher ist",
+            ],
+            Self::Intro => [
+                "An automated client. It sends this name with every request, asks robots.txt before any page, and \
+                 obeys what it says.",
+                "Un client automatique. Il envoie ce nom avec chaque requête, consulte robots.txt avant toute page et \
+                 le respecte.",
+                "Ein automatischer Client. Er sendet diesen Namen mit jeder Anfrage, liest vor jeder Seite robots.txt \
+                 und hält sich daran.",
+            ],
+            Self::Purpose => ["What it is for", "À quoi il sert", "Wozu er dient"],
+            Self::Slow => ["Slow it down", "Le ralentir", "Ihn verlangsamen"],
+            Self::SlowNote => [
+                "In robots.txt; acts within {minutes} minutes, for any number of seconds up to {seconds}. Beyond that \
+                 it stays away.",
+                "Dans robots.txt ; agit en {minutes} minutes au plus, pour un délai jusqu’à {seconds} secondes. \
+                 Au-delà, il ne vient plus.",
+                "In robots.txt; wirkt in höchstens {minutes} Minuten, für jede Zahl von Sekunden bis {seconds}. \
+                 Darüber bleibt er weg.",
+            ],
+            Self::Pause => [
+                "Make it pause",
+                "Le mettre en pause",
+                "Ihn pausieren lassen",
+            ],
+            Self::PauseNote => [
+                "As an answer to any request; acts at once. It comes back more slowly afterwards.",
+                "En réponse à une requête ; agit aussitôt. Il revient ensuite plus lentement.",
+                "Als Antwort auf eine Anfrage; wirkt sofort. Danach kommt er langsamer wieder.",
+            ],
+            Self::Path => [
+                "Keep it out of a path",
+                "L’exclure d’un chemin",
+                "Ihn von einem Pfad fernhalten",
+            ],
+            Self::PathNote => [
+                "In robots.txt; acts within {minutes} minutes.",
+                "Dans robots.txt ; agit en {minutes} minutes au plus.",
+                "In robots.txt; wirkt in höchstens {minutes} Minuten.",
+            ],
+            Self::Stop => [
+                "Stop it altogether",
+                "L’arrêter complètement",
+                "Ihn ganz aussperren",
+            ],
+            Self::StopNote => [
+                "In robots.txt; acts within {minutes} minutes. Blocking the name with 403 works too: after ten \
+                 refusals in a row it asks ever less often.",
+                "Dans robots.txt ; agit en {minutes} minutes au plus. Bloquer le nom par un 403 fonctionne aussi : \
+                 après dix refus de suite, il revient de moins en moins.",
+                "In robots.txt; wirkt in höchstens {minutes} Minuten. Den Namen mit 403 zu sperren geht auch: nach \
+                 zehn Absagen in Folge fragt er immer seltener.",
+            ],
+            Self::People => [
+                "Stop page fetches for people",
+                "Arrêter les lectures à la demande",
+                "Seitenabrufe für Menschen stoppen",
+            ],
+            Self::PeopleNote => [
+                "A page that a person asked for is fetched once, under the name {user}. It has lines of its own; \
+                 they act within {minutes} minutes.",
+                "Une page demandée par une personne est lue une fois, sous le nom {user}. Il a ses propres lignes ; \
+                 elles agissent en {minutes} minutes au plus.",
+                "Eine Seite, um die ein Mensch gebeten hat, wird einmal unter dem Namen {user} abgerufen. Dafür \
+                 gelten eigene Zeilen; sie wirken in höchstens {minutes} Minuten.",
+            ],
+            Self::Verify => [
+                "Is it really us?",
+                "Est-ce vraiment nous ?",
+                "Sind das wirklich wir?",
+            ],
+            Self::VerifyNote => [
+                "Anybody can send a name. A visitor with this name that ignores your line is not us.",
+                "N’importe qui peut envoyer un nom. Un visiteur qui porte ce nom et ignore votre ligne n’est pas nous.",
+                "Einen Namen kann jeder senden. Ein Besucher mit diesem Namen, der Ihre Zeile missachtet, sind nicht \
+                 wir.",
+            ],
+            Self::VerifyKeys => [
+                "Our requests are signed (RFC 9421); the keys are here:",
+                "Nos requêtes sont signées (RFC 9421) ; les clés sont ici :",
+                "Unsere Anfragen sind signiert (RFC 9421); die Schlüssel sind hier:",
+            ],
+            Self::Contact => ["Contact", "Contact", "Kontakt"],
+            Self::ContactNote => [
+                "Tell us the host, the time and a line of your log.",
+                "Indiquez-nous l’hôte, l’heure et une ligne de votre journal.",
+                "Nennen Sie uns Host, Uhrzeit und eine Zeile Ihres Logs.",
+            ],
+        }
+    }
+}
