@@ -1,6 +1,7 @@
 //! The contracts of tower, and of the layers with each other: what holds for any inner service, in any order, and
 //! whatever is dropped when. Time is paused, so that waits are exact and cost nothing.
 
+mod accept;
 mod drops;
 mod order;
 mod probe;
