@@ -27,5 +27,5 @@ pub use classify::{Answer, Signal};
 pub use group::GroupBy;
 pub use pace::{HostSnapshot, Pace, PaceReason};
 pub use pack::PackedHost;
-pub use policy::{HostPolicy, LONGEST_PAUSE, LONGEST_WAIT};
+pub use policy::{HostPolicy, LONGEST_PAUSE, LONGEST_WAIT, PolicyNumbers};
 pub use state::{Ask, Decision, HostState, Received};

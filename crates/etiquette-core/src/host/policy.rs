@@ -38,6 +38,28 @@ pub struct HostPolicy {
     pub(super) classifier: Option<Classifier>,
 }
 
+/// The numbers of a [`HostPolicy`] that decide pace and pauses. Each is described at the method that sets it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PolicyNumbers {
+    /// [`HostPolicy::places`].
+    pub places: NonZeroU32,
+    /// [`HostPolicy::min_gap`].
+    pub min_gap: Duration,
+    /// [`HostPolicy::max_gap`].
+    pub max_gap: Duration,
+    /// [`HostPolicy::latency_factor`].
+    pub latency_factor: u32,
+    /// [`HostPolicy::default_pause`].
+    pub default_pause: Duration,
+    /// [`HostPolicy::default_pause_503`].
+    pub default_pause_503: Duration,
+    /// [`HostPolicy::jitter`].
+    pub jitter: (f64, f64),
+    /// [`HostPolicy::shut_out_after`].
+    pub shut_out_after: NonZeroU32,
+}
+
 impl Default for HostPolicy {
     fn default() -> Self {
         Self {
@@ -188,6 +210,21 @@ impl HostPolicy {
     ) -> Self {
         self.classifier = Some(Arc::new(classifier));
         self
+    }
+
+    /// The numbers that decide pace and pauses, for stores that keep a host's state for several processes.
+    #[must_use]
+    pub fn numbers(&self) -> PolicyNumbers {
+        PolicyNumbers {
+            places: self.places,
+            min_gap: self.min_gap,
+            max_gap: self.max_gap,
+            latency_factor: self.latency_factor,
+            default_pause: self.pause_429,
+            default_pause_503: self.pause_503,
+            jitter: self.jitter,
+            shut_out_after: self.shut_out_after,
+        }
     }
 
     /// The longest wait of a request of this purpose.

@@ -258,6 +258,18 @@ impl HostState {
         self.started
     }
 
+    /// The last start, if there was one.
+    #[must_use]
+    pub fn last_start(&self) -> Option<Instant> {
+        self.last_start
+    }
+
+    /// The last end of a body, if there was one.
+    #[must_use]
+    pub fn last_end(&self) -> Option<Instant> {
+        self.last_end
+    }
+
     /// The requests that hold a place.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
@@ -348,6 +360,16 @@ impl HostState {
 
 /// Events.
 impl HostState {
+    /// A pause that another process has learnt of, and struck for.
+    pub fn learn_pause(&mut self, now: Instant, until: Instant) {
+        if until > now && self.pause_until.is_none_or(|known| known < until) {
+            if self.paused_until(now).is_none() {
+                self.epoch += 1;
+            }
+            self.pause_until = Some(until);
+        }
+    }
+
     /// What the robots.txt of one origin of the group says now; a longer delay than the policy keeps is not for here.
     pub fn crawl_delay(&mut self, origin: u64, delay: Option<Duration>, now: Instant) {
         self.crawl_delays.set(origin, delay, now);

@@ -5,6 +5,8 @@ use std::task::{Context as Task, Poll};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use super::PlaceLost;
+use crate::BoxError;
 use crate::hosts::Permit;
 
 pin_project! {
@@ -14,12 +16,17 @@ pin_project! {
         #[pin]
         inner: B,
         permit: Option<Permit>,
+        lost: bool,
     }
 }
 
 impl<B> ResponseBody<B> {
     pub(super) fn new(inner: B, permit: Option<Permit>) -> Self {
-        Self { inner, permit }
+        Self {
+            inner,
+            permit,
+            lost: false,
+        }
     }
 
     /// The body as the inner service gave it.
@@ -29,15 +36,27 @@ impl<B> ResponseBody<B> {
     }
 }
 
-impl<B: Body> Body for ResponseBody<B> {
+impl<B> Body for ResponseBody<B>
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+{
     type Data = B::Data;
-    type Error = B::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         task: &mut Task<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let mut this = self.project();
+        if let Some(permit) = this.permit
+            && permit.poll_lost(task).is_ready()
+        {
+            *this.lost = true;
+        }
+        if *this.lost {
+            return Poll::Ready(Some(Err(PlaceLost::new().into())));
+        }
         let polled = this.inner.as_mut().poll_frame(task);
         if let Some(permit) = this.permit {
             let over = match &polled {
@@ -51,11 +70,11 @@ impl<B: Body> Body for ResponseBody<B> {
                 permit.body_polled(polled.is_pending());
             }
         }
-        polled
+        polled.map(|frame| frame.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        !self.lost && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -40,14 +40,17 @@
 //!
 //! **Errors**: [`HostRefused`](etiquette_core::refusal::HostRefused) when the request may not wait, and
 //! [`NoOrigin`](etiquette_core::refusal::NoOrigin) for a request without an absolute URI, both found by
-//! [`Refusal::find`](crate::Refusal::find). Whatever the inner service returns is passed on.
+//! [`Refusal::find`](crate::Refusal::find). [`PlaceLost`] where [`Hosts`](crate::Hosts) have a store that failed for as long
+//! as a place lasts. Whatever the inner service returns is passed on.
 
 mod body;
 mod future;
 mod layer;
+mod lost;
 mod service;
 
 pub use body::ResponseBody;
 pub use future::ResponseFuture;
 pub use layer::HostBudgetLayer;
+pub use lost::PlaceLost;
 pub use service::HostBudget;

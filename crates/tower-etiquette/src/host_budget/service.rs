@@ -1,3 +1,5 @@
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context as Task, Poll};
 
@@ -6,7 +8,7 @@ use http::{Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use tower_service::Service;
 
-use super::{HostBudgetLayer, ResponseBody, ResponseFuture};
+use super::{HostBudgetLayer, PlaceLost, ResponseBody, ResponseFuture};
 use crate::ext::{Context, Facts, purpose};
 use crate::hosts::{Hosts, Manner, admit, origin_of};
 use crate::macros::inner_accessors;
@@ -124,11 +126,18 @@ where
         .insert(hosts.id());
     let asks_for_head = request.method() == Method::HEAD;
 
-    let mut response = match service.call(request).await.map_err(Into::into) {
+    let mut call = pin!(service.call(request));
+    let outcome = poll_fn(|task| {
+        if permit.poll_lost(task).is_ready() {
+            return Poll::Ready(Err(PlaceLost::new().into()));
+        }
+        call.as_mut().poll(task).map_err(Into::into)
+    });
+    let mut response = match outcome.await {
         Ok(response) => response,
         Err(error) => {
             // A refusal further in says nothing about the host.
-            if Refusal::find(&*error).is_none() {
+            if Refusal::find(&*error).is_none() && !error.is::<PlaceLost>() {
                 permit.failed();
             }
             return Err(error);
@@ -136,6 +145,7 @@ where
     };
     let answer = permit.read(response.status(), response.headers());
     permit.answered(answer);
+    permit.tell().await;
     Facts::edit(response.extensions_mut(), |facts| {
         facts.waited += permit.waited();
         facts.attempts = facts.attempts.max(1);

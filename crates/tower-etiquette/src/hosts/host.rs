@@ -9,6 +9,7 @@ use etiquette_core::host::{Ask, Decision, HostPolicy, HostState, PackedHost, Rec
 use etiquette_core::refusal::HostRefusal;
 
 use super::queue::{Class, Denied, Place, Queue, Waiter};
+use super::shared::View;
 
 const FULL: Denied = Denied {
     why: HostRefusal::QueueFull,
@@ -36,6 +37,8 @@ pub(super) struct Core {
     pub(super) queue: Queue,
     /// Requests under way of which only the body is left.
     bodies: u32,
+    /// Where hosts are shared with other processes.
+    pub(super) view: Option<Box<View>>,
 }
 
 /// What a look at the line came to.
@@ -121,7 +124,7 @@ impl Host {
         core.queue.step_in(place);
         if core.queue.get_mut(place).is_none() {
             if core.queue.is_first(place)
-                && core.state.decide(&self.policy, now, looker.ask) == Decision::Admit
+                && core.decide(&self.policy, now, looker.ask) == Decision::Admit
             {
                 if !looker.asked {
                     return Look::Due;
@@ -146,13 +149,13 @@ impl Host {
             core.remember(place, looker.waker);
             return Look::Behind;
         }
-        let decision = core.state.decide(&self.policy, now, looker.ask);
+        let decision = core.decide(&self.policy, now, looker.ask);
         let (due, full) = match decision {
             Decision::Admit if looker.asked => {
                 let gap = if looker.ask.pauses_only || looker.ask.gap_taken {
                     Duration::ZERO
                 } else {
-                    core.state.gap(&self.policy, now)
+                    core.gap(&self.policy, now)
                 };
                 core.queue.remove_first(place, gap);
                 core.reserve(looker.ask);
@@ -194,8 +197,8 @@ impl Host {
 
     /// Whether a new request may wait: the line has an end, and the wait a limit.
     fn may_join(&self, core: &mut Core, now: Instant, looker: &Looker<'_>) -> Option<Denied> {
-        let due = core.state.due(&self.policy, now, looker.ask);
-        let gap = core.state.gap(&self.policy, now);
+        let due = core.due(&self.policy, now, looker.ask);
+        let gap = core.gap(&self.policy, now);
         if looker.never_wait {
             // Where only a place is missing, nobody knows when it comes back: not before a gap has passed.
             let at = if due > now {
@@ -228,7 +231,7 @@ impl Host {
                 .saturating_add(1),
             Class::Person | Class::Crawl => self.policy.queue_limit(),
         };
-        core.queue.len() >= limit
+        core.queue.count() >= limit
     }
 
     /// A request that cannot start before `at`.
@@ -251,15 +254,15 @@ impl Host {
         if core.queue.is_empty() {
             return;
         }
-        let due = core.state.due(&self.policy, now, Ask::pace());
-        let gap = core.state.gap(&self.policy, now);
+        let due = core.due(&self.policy, now, Ask::pace());
+        let gap = core.gap(&self.policy, now);
         let why = self.denied(core, now, due);
         let paused = core.state.paused_until(now).is_some();
         let deny = |at| Denied {
             retry_at: if paused { why.retry_at } else { Some(at) },
             ..why
         };
-        let pause_end = core.state.due(&self.policy, now, Ask::pauses());
+        let pause_end = core.due(&self.policy, now, Ask::pauses());
         core.queue.review(pause_end, due, gap, deny, wakers);
     }
 
@@ -318,7 +321,7 @@ impl Host {
             let mut core = self.core();
             if let Some(denied) = core.queue.take_denied(place) {
                 Err(denied)
-            } else if core.state.due(&self.policy, now, Ask::pauses()) > deadline {
+            } else if core.due(&self.policy, now, Ask::pauses()) > deadline {
                 core.queue.leave(place);
                 Err(self.denied(&core, now, deadline))
             } else if !core.queue.holds(place) && self.line_is_full(&core, place) {
@@ -375,7 +378,7 @@ impl Host {
     ) -> Result<u64, ()> {
         let mut core = self.core();
         ask.gap_taken |= core.gap_taken(gap_taken_at);
-        let outcome = if core.state.due(&self.policy, now, ask) > now {
+        let outcome = if core.due(&self.policy, now, ask) > now {
             core.unreserve(ask);
             Err(())
         } else {
@@ -404,14 +407,23 @@ impl Host {
     /// What robots.txt asks for.
     pub(super) fn crawl_delay(&self, origin: u64, delay: Option<Duration>, now: Instant) {
         let mut core = self.core();
-        let before = core.state.gap(&self.policy, now);
+        let before = core.gap(&self.policy, now);
         core.state.crawl_delay(origin, delay, now);
-        if !core.queue.is_empty() && core.state.gap(&self.policy, now) != before {
+        if !core.queue.is_empty() && core.gap(&self.policy, now) != before {
             core.queue.forget_first_by();
             let waker = core.queue.first_waker();
             drop(core);
             wake(waker);
         }
+    }
+
+    /// Nobody of this line asks the store any more.
+    pub(super) fn asked(&self) {
+        let mut core = self.core();
+        core.view().asking = false;
+        let waker = core.queue.first_waker();
+        drop(core);
+        wake(waker);
     }
 
     /// Records an answer. `head_of_placed` when the sender holds a place and only the body is left.
@@ -494,7 +506,7 @@ impl Host {
     /// The requests under way and waiting.
     pub(super) fn load(&self) -> usize {
         let core = self.core();
-        core.queue.len() + core.state.in_flight() as usize
+        core.queue.count() + core.state.in_flight() as usize
     }
 
     /// Whether forgetting the host changes nothing. The caller makes sure that nobody else holds it.
@@ -524,10 +536,10 @@ impl Core {
         now: Instant,
     ) -> Option<(Option<Instant>, Duration)> {
         (!self.queue.is_empty())
-            .then(|| (self.state.paused_until(now), self.state.gap(policy, now)))
+            .then(|| (self.state.paused_until(now), self.gap(policy, now)))
     }
 
-    fn gap_taken(&self, at: Option<u64>) -> bool {
+    pub(super) fn gap_taken(&self, at: Option<u64>) -> bool {
         at.is_some_and(|at| at == self.state.started())
     }
 

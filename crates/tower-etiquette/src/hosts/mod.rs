@@ -7,6 +7,7 @@
 mod host;
 mod permit;
 mod queue;
+mod shared;
 mod table;
 mod ticket;
 
@@ -19,12 +20,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::host::{Answer, Ask, GroupBy, HostPolicy, HostSnapshot, HostState, Received};
+use etiquette_core::host_store::{HostStore, News};
 use etiquette_core::refusal::{HostRefusal, HostRefused, NoOrigin};
 use etiquette_core::{Clock, InvalidOrigin, Now, Origin, PurposeKind, Refusal};
 use http::{HeaderMap, StatusCode, Uri};
 
 use crate::TokioClock;
 use host::Host;
+use shared::{Link, event};
 use table::Table;
 
 pub(crate) use permit::Permit;
@@ -45,6 +48,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     keys: RandomState,
     table: Table,
+    link: Option<Link>,
     /// Spreads the ends of pauses; not for secrets.
     dice: AtomicU64,
 }
@@ -58,6 +62,7 @@ pub struct HostsBuilder {
     group_by: GroupBy,
     max_hosts: usize,
     clock: Arc<dyn Clock>,
+    store: Option<Arc<dyn HostStore>>,
 }
 
 /// A request that was started by [`Hosts::try_start`] and holds a place of its host. Drop it when the body has ended.
@@ -107,6 +112,7 @@ impl Hosts {
             group_by: GroupBy::default(),
             max_hosts: MAX_HOSTS,
             clock: Arc::new(TokioClock),
+            store: None,
         }
     }
 
@@ -141,7 +147,7 @@ impl Hosts {
         let now = self.0.clock.now();
         let due = self.find(&origin).map(|host| {
             let mut core = host.core();
-            core.state.due(&host.policy, now.monotonic, Ask::pace())
+            core.due(&host.policy, now.monotonic, Ask::pace())
         });
         Ok(due.map_or(now.wall, |due| now.wall_at(due)))
     }
@@ -184,7 +190,7 @@ impl Hosts {
             let core = host.core();
             totals.paused += usize::from(core.state.paused_until(now).is_some());
             totals.in_flight += u64::from(core.state.in_flight());
-            totals.waiting += core.queue.len() as u64;
+            totals.waiting += core.queue.count() as u64;
         });
         totals
     }
@@ -259,7 +265,7 @@ impl Hosts {
     pub(crate) fn gap(&self, origin: &Origin) -> Duration {
         let now = self.0.clock.monotonic();
         match self.find(origin) {
-            Some(host) => host.core().state.gap(&host.policy, now),
+            Some(host) => host.core().gap(&host.policy, now),
             None => HostState::new().gap(&self.0.policy, now),
         }
     }
@@ -284,6 +290,9 @@ impl Hosts {
         let now = self.0.clock.monotonic();
         if let Some(host) = self.host(origin, now) {
             host.answered(now, received, false);
+            if let Some(link) = &self.0.link {
+                link.tell_later(&host, News::new(None, Some(event(received, now))));
+            }
         }
     }
 
@@ -347,7 +356,7 @@ pub(crate) fn origin_of(uri: &Uri, configured: Option<Origin>) -> Result<Origin,
 
 fn snapshot(host: &Host, now: Now) -> HostSnapshot {
     let mut core = host.core();
-    let waiting = core.queue.len();
+    let waiting = core.queue.count();
     let name = Some(host.name.to_string());
     core.state.snapshot(&host.policy, now, name, waiting)
 }
@@ -394,6 +403,15 @@ impl HostsBuilder {
         self
     }
 
+    /// Shares budgets, pauses and pace with other processes through a store. Needs a tokio runtime.
+    ///
+    /// The local line stays; its first asks the store before it starts. The store decides where the two differ, and
+    /// never towards an earlier start.
+    pub fn store(mut self, store: Arc<dyn HostStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// Where the present is read. Default [`TokioClock`].
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -406,6 +424,9 @@ impl HostsBuilder {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let keys = RandomState::new();
         let dice = AtomicU64::new(keys.hash_one(0_u8));
+        let first_lease = keys.hash_one(1_u8);
+        let clock = Arc::clone(&self.clock);
+        let link = self.store.map(|store| Link::new(store, clock, first_lease));
         let policy = Arc::new(self.policy);
         let base = self.clock.monotonic();
         Hosts(Arc::new(Inner {
@@ -417,6 +438,7 @@ impl HostsBuilder {
             clock: self.clock,
             keys,
             dice,
+            link,
         }))
     }
 }

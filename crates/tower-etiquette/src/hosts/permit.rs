@@ -1,14 +1,17 @@
 //! The right to be under way at a host, from the start to the end of the body.
 
 use std::sync::Arc;
+use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::host::{Answer, Pace, Received};
+use etiquette_core::host::{Answer, Pace, Received, Signal};
+use etiquette_core::host_store::{HostEvent, News};
 
 use http::{HeaderMap, StatusCode};
 
 use super::Hosts;
 use super::host::Host;
+use super::shared::{Lease, event};
 use crate::ext::Visit;
 
 /// Held by a request that was started. Dropping it gives its place back and lets the next one go on.
@@ -23,6 +26,9 @@ pub(crate) struct Permit {
     placed: bool,
     visit: Option<Visit>,
     stage: Stage,
+    lease: Option<Lease>,
+    /// An answer that other processes have not been told of yet.
+    untold: Option<(Received, Duration)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +57,15 @@ impl Permit {
             placed,
             visit,
             stage: Stage::Head,
+            lease: None,
+            untold: None,
         }
+    }
+
+    /// Holds a place that other processes see, too.
+    pub(super) fn under(mut self, lease: Option<Lease>) -> Self {
+        self.lease = lease;
+        self
     }
 
     /// How long the request waited before its start.
@@ -80,7 +94,7 @@ impl Permit {
         self.record(Answer::failure(), self.hosts.jitter(), false);
     }
 
-    fn record(&self, answer: Answer, jitter: f64, head_of_placed: bool) {
+    fn record(&mut self, answer: Answer, jitter: f64, head_of_placed: bool) {
         let now = self.hosts.clock().monotonic();
         let received = Received::new(self.started, answer, self.page, jitter);
         let received = if self.placed {
@@ -89,6 +103,45 @@ impl Permit {
             received.untimed()
         };
         self.host.answered(now, &received, head_of_placed);
+        if self.hosts.0.link.is_some() {
+            let latency = now.saturating_duration_since(self.started);
+            self.untold = Some((received, latency));
+        }
+    }
+
+    /// Tells other processes of an answer at once that holds them back too. Others are told with the end of the body.
+    ///
+    /// # Cancel safety
+    /// Dropped, the answer is told with the end of the body.
+    pub(crate) async fn tell(&mut self) {
+        let urgent = self.untold.is_some_and(|(received, _)| {
+            received.answer.wait.is_some()
+                || !matches!(received.answer.signal, Signal::Success | Signal::Neutral)
+        });
+        if let (Some(link), true) = (&self.hosts.0.link, urgent) {
+            let event = self.untold();
+            let news = News::new(self.lease.as_ref().map(Lease::renewal), event);
+            if link.tell(&self.host, news).await {
+                self.untold = None;
+            }
+        }
+    }
+
+    fn untold(&self) -> Option<HostEvent> {
+        let (received, latency) = self.untold?;
+        let now = self.hosts.clock().now().monotonic;
+        let mut event = event(&received, now);
+        event.latency = latency;
+        Some(event)
+    }
+
+    /// Ready when the place is lost, because the store that other processes share could not be reached for too long:
+    /// another process may take it, and the request must end.
+    pub(crate) fn poll_lost(&self, task: &Task<'_>) -> Poll<()> {
+        match &self.lease {
+            Some(lease) => lease.poll_lost(task),
+            None => Poll::Pending,
+        }
     }
 
     /// The body was polled; `pending` when its reader waits for more.
@@ -127,6 +180,14 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        let event = self.untold();
+        match (self.lease.take(), &self.hosts.0.link) {
+            (Some(lease), _) => lease.end(false, event),
+            (None, Some(link)) if event.is_some() => {
+                link.tell_later(&self.host, News::new(None, event));
+            }
+            _ => {}
+        }
         if !self.placed {
             return;
         }

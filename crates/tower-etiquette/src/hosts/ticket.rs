@@ -17,6 +17,7 @@ use super::Hosts;
 use super::host::{Host, Look, Looker, Vigil};
 use super::permit::Permit;
 use super::queue::{Class, Denied, Place};
+use super::shared::{Lease, Reply, number_of};
 use crate::BoxError;
 use crate::ext::{AtStart, Context, Rules, Visit};
 use crate::ready::ready;
@@ -40,6 +41,10 @@ pub(crate) struct Ticket {
     /// It had a grant before: the line was not full when it joined.
     returning: bool,
     holding: Holding,
+    /// What the origin's robots.txt said when it was last asked.
+    crawl_delay: Option<Option<Duration>>,
+    /// The place that other processes see.
+    lease: Option<Lease>,
 }
 
 /// What has to be given back.
@@ -91,6 +96,9 @@ where
         ticket.turn().await?;
         let mut service = inner.clone();
         ready(&mut service).await.map_err(Into::into)?;
+        if !ticket.ask_the_others().await? {
+            continue;
+        }
         if let Some(permit) = ticket.start()? {
             return Ok((service, permit));
         }
@@ -149,6 +157,8 @@ impl Ticket {
             vigil: Vigil::default(),
             returning: false,
             holding: Holding::Nothing,
+            crawl_delay: None,
+            lease: None,
             host,
         })
     }
@@ -260,7 +270,7 @@ impl Ticket {
     }
 
     /// Asks the rules for this moment; `false` when they have to be renewed first.
-    fn ask_the_rules(&self, now: Now) -> Result<bool, Refusal> {
+    fn ask_the_rules(&mut self, now: Now) -> Result<bool, Refusal> {
         let Some(rules) = &self.rules else {
             return Ok(true);
         };
@@ -274,6 +284,7 @@ impl Ticket {
                 }
                 let key = self.hosts.key_of(&self.origin);
                 self.host.crawl_delay(key, crawl_delay, now.monotonic);
+                self.crawl_delay = Some(crawl_delay);
                 Ok(true)
             }
             AtStart::Refuse(refusal) => Err(*refusal),
@@ -304,10 +315,46 @@ impl Ticket {
         }
     }
 
+    /// Asks the store that other processes share, if there is one; `false` when the request returns to its line.
+    async fn ask_the_others(&mut self) -> Result<bool, Refusal> {
+        let Some(link) = self.hosts.0.link.clone() else {
+            return Ok(true);
+        };
+        let mut ask = self.ask;
+        let taken = self
+            .visit
+            .as_ref()
+            .and_then(|visit| visit.with(|journey| journey.last_start(self.host.key)));
+        ask.gap_taken |= self.host.core().gap_taken(taken);
+        let crawl_delay = self
+            .crawl_delay
+            .map(|delay| (number_of(&self.origin), delay));
+        let jitter = self.hosts.jitter();
+        match link.acquire(&self.host, ask, crawl_delay, jitter).await {
+            Reply::Start(lease) => {
+                self.lease = lease;
+                Ok(true)
+            }
+            Reply::Wait => {
+                self.host.unreserve(self.ask);
+                self.holding = Holding::Line;
+                if self.never_wait {
+                    let now = self.hosts.clock().now();
+                    let at = self.host.core().due(&self.host.policy, now.monotonic, ask);
+                    let why = HostRefusal::Paused;
+                    let retry_at = Some(at);
+                    return Err(self.refusal(now, Denied { why, retry_at }));
+                }
+                Ok(false)
+            }
+        }
+    }
+
     /// Stamps the start. `None` when it may not start after all: the place in the line is kept and the grant is gone.
     fn start(&mut self) -> Result<Option<Permit>, Refusal> {
         let now = self.hosts.clock().now();
         if !self.ask_the_rules(now)? {
+            self.lease = None;
             self.host.unreserve(self.ask);
             self.holding = Holding::Line;
             return Ok(None);
@@ -319,21 +366,25 @@ impl Ticket {
         let start = self.host.commit(now.monotonic, self.ask, taken);
         self.holding = Holding::Line;
         let Ok(started) = start else {
+            self.lease = None;
             return Ok(None);
         };
         self.holding = Holding::Nothing;
         if let Some(visit) = &self.visit {
             visit.with(|journey| journey.started(self.host.key, started));
         }
-        Ok(Some(Permit::new(
-            self.hosts.clone(),
-            Arc::clone(&self.host),
-            now.monotonic,
-            now.monotonic.saturating_duration_since(self.entered),
-            self.page,
-            !self.ask.pauses_only,
-            self.visit.clone(),
-        )))
+        Ok(Some(
+            Permit::new(
+                self.hosts.clone(),
+                Arc::clone(&self.host),
+                now.monotonic,
+                now.monotonic.saturating_duration_since(self.entered),
+                self.page,
+                !self.ask.pauses_only,
+                self.visit.clone(),
+            )
+            .under(self.lease.take()),
+        ))
     }
 
     fn refusal(&self, now: Now, denied: Denied) -> Refusal {

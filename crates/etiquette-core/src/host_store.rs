@@ -1,0 +1,217 @@
+//! What several processes share about a host, and what a store of it has to do.
+//!
+//! **Flow**: the first of a host's local line, and nobody else, asks [`HostStore::acquire`]. Granted, it starts under a
+//! lease that is renewed with [`HostStore::tell`] until its body has ended; otherwise it asks again after the wait that
+//! came back. Answers are told as they come, so that the store keeps the state of [`HostState`](crate::host::HostState)
+//! for all processes together.
+//!
+//! **Scope**: one group of origins at a time, named by host. **Non-goals**: the line itself, and what a process does while
+//! the store fails: both belong to the layers.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::host::{Answer, Ask, HostPolicy};
+use crate::store::StoreFailed;
+
+/// A future of a [`HostStore`].
+pub type HostStoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreFailed>> + Send + 'a>>;
+
+/// The state of hosts that several processes share: pauses, strikes, pace and places.
+///
+/// All spans are relative, because no two processes read one clock; a store counts with a clock of its own. It answers
+/// within a bounded time, and what it does not know, or has forgotten, never leads to an earlier start.
+pub trait HostStore: fmt::Debug + Send + Sync + 'static {
+    /// Asks for a start, and for a place until the body has ended.
+    ///
+    /// # Cancel safety
+    /// A dropped future may leave a place taken. Whoever drops it tells [`Step::Unused`] for its lease.
+    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired>;
+
+    /// Tells what became of a request. Told in vain, a lease ends by itself.
+    fn tell<'a>(&'a self, seen: Seen<'a>, news: News) -> HostStoreFuture<'a, ()>;
+
+    /// How long a place is kept for a process that tells nothing. It renews its leases about three times as often.
+    fn lease(&self) -> Duration;
+
+    /// What a process does while the store fails.
+    fn outage(&self) -> Outage;
+}
+
+/// A host, and what the asking process knows of it: a store that forgot it learns it again, and keeps the later of the
+/// two where they differ.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Seen<'a> {
+    /// The name of the group of origins: a host name, in lower case.
+    pub host: &'a str,
+    /// What the client allows itself on it.
+    pub policy: &'a HostPolicy,
+    /// How much of a pause is left.
+    pub pause: Duration,
+    /// How long ago this process last started a request.
+    pub since_start: Option<Duration>,
+    /// How long ago the last body of this process ended.
+    pub since_end: Option<Duration>,
+}
+
+impl<'a> Seen<'a> {
+    /// A host of which nothing is known.
+    #[must_use]
+    pub fn new(host: &'a str, policy: &'a HostPolicy) -> Self {
+        Self {
+            host,
+            policy,
+            pause: Duration::ZERO,
+            since_start: None,
+            since_end: None,
+        }
+    }
+}
+
+/// A place, by the number under which a process knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LeaseId(pub u64);
+
+/// What the first of a line asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HostAsk {
+    /// Under which number a place is taken; new for each ask.
+    pub lease: LeaseId,
+    /// Whether it needs a place and the gap.
+    pub ask: Ask,
+    /// [`Shared::started`] as of the process's last start: a gap is taken only as long as nobody else started since.
+    pub started: u64,
+    /// What the robots.txt of one origin says, if it was just asked: the origin, as a number that all processes derive
+    /// alike, and its Crawl-delay.
+    pub crawl_delay: Option<(u64, Option<Duration>)>,
+}
+
+impl HostAsk {
+    /// Asks for a place and the gap.
+    #[must_use]
+    pub fn new(lease: LeaseId, ask: Ask) -> Self {
+        Self {
+            lease,
+            ask,
+            started: 0,
+            crawl_delay: None,
+        }
+    }
+}
+
+/// What a store says to an ask.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Acquired {
+    /// Start now.
+    Granted(Shared),
+    /// Ask again after this.
+    Wait(Duration, Shared),
+}
+
+/// What all processes together know of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Shared {
+    /// How much of a pause is left.
+    pub pause: Duration,
+    /// The gap as known now.
+    pub gap: Duration,
+    /// How long ago anybody last started a request.
+    pub since_start: Option<Duration>,
+    /// How many requests were started; this one included when it was granted.
+    pub started: u64,
+    /// The incidents that are not forgiven yet.
+    pub strikes: u32,
+}
+
+/// What becomes of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// It is still needed.
+    Renewed(LeaseId),
+    /// The body has ended.
+    Ended(LeaseId),
+    /// The request was not sent.
+    Unused(LeaseId),
+}
+
+/// An answer as it is told to others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct HostEvent {
+    /// What came back.
+    pub answer: Answer,
+    /// Whether it was a page; robots.txt is none.
+    pub page: bool,
+    /// The share that is added to a pause.
+    pub jitter: f64,
+    /// How long ago the request was started.
+    pub since_start: Duration,
+    /// From the start to the head of the answer.
+    pub latency: Duration,
+}
+
+impl HostEvent {
+    /// An answer to a request that was started `since_start` ago and took `latency` to its head.
+    #[must_use]
+    pub fn new(
+        answer: Answer,
+        page: bool,
+        jitter: f64,
+        since_start: Duration,
+        latency: Duration,
+    ) -> Self {
+        Self {
+            answer,
+            page,
+            jitter,
+            since_start,
+            latency,
+        }
+    }
+}
+
+/// What became of a request: of its place, and what came back.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct News {
+    /// Of its place, if it holds one.
+    pub step: Option<Step>,
+    /// What came back, if that is not told yet.
+    pub event: Option<HostEvent>,
+}
+
+impl News {
+    /// What became of a place, and what came back.
+    #[must_use]
+    pub fn new(step: Option<Step>, event: Option<HostEvent>) -> Self {
+        Self { step, event }
+    }
+}
+
+/// What a process does while its store fails: always towards politeness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outage {
+    /// Nothing starts for so long, because most outages are shorter. [`Duration::MAX`]: not before the store is back.
+    pub hold: Duration,
+    /// After that a process keeps a budget of its own, of one place and the gap times this number of processes.
+    pub nodes: u32,
+}
+
+impl Outage {
+    /// Holds everything for `hold`, then shares the budget among `nodes` processes that do not see each other.
+    #[must_use]
+    pub fn new(hold: Duration, nodes: u32) -> Self {
+        Self {
+            hold,
+            nodes: nodes.max(1),
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! The budget of a host that several processes share: asking its store, keeping places there, and going on without it.
+//!
+//! Only the first of a host's line asks, and nobody else of the same line while it does, so that a store hears of a host
+//! at most once per process at a time. What it says is kept: a known pause or wait costs no further question.
+//!
+//! **Without the store** nothing starts for [`Outage::hold`](etiquette_core::host_store::Outage). After that the process
+//! keeps a budget of its own: one place, and the largest gap known times the number of processes, begun at a random
+//! point of it, so that processes which cannot see each other rarely meet.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context as Task, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use etiquette_core::host::{Ask, Decision, HostPolicy, Received};
+use etiquette_core::host_store::{
+    Acquired, HostAsk, HostEvent, HostStore, LeaseId, News, Seen, Shared, Step,
+};
+use etiquette_core::{Clock, Origin};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use super::host::{Core, Host};
+
+/// While the store fails, the first of a line looks again this often.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// The most that is added to a wait, so that processes that were told the same do not come back at one instant.
+const MOST_JITTER: Duration = Duration::from_millis(50);
+
+/// What is known of a host through its store.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    /// Somebody of this line is asking.
+    pub(super) asking: bool,
+    /// The store said to come back then.
+    floor: Option<Instant>,
+    /// The gap for all processes, as last heard.
+    gap: Duration,
+    /// The last start of any process, as last heard.
+    last_start: Option<Instant>,
+    /// [`Shared::started`] at this process's last start.
+    started: u64,
+    /// Since when it fails, and the share of a gap that is waited in addition before going on alone.
+    failing: Option<(Instant, f64)>,
+}
+
+/// The store of these hosts.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) store: Arc<dyn HostStore>,
+    leases: Arc<AtomicU64>,
+    clock: Arc<dyn Clock>,
+}
+
+/// What asking came to.
+pub(super) enum Reply {
+    /// It may start, under a lease where the store gave it a place.
+    Start(Option<Lease>),
+    /// Back to the line, which knows for how long.
+    Wait,
+}
+
+impl Link {
+    pub(super) fn new(store: Arc<dyn HostStore>, clock: Arc<dyn Clock>, first_lease: u64) -> Self {
+        Self {
+            store,
+            leases: Arc::new(AtomicU64::new(first_lease)),
+            clock,
+        }
+    }
+
+    /// Asks for a start of a request that has its turn in the local line.
+    ///
+    /// # Cancel safety
+    /// Dropped, it lets the next one of the line ask, and tells the store that the place is not used.
+    pub(super) async fn acquire(
+        &self,
+        host: &Arc<Host>,
+        ask: Ask,
+        crawl_delay: Option<(u64, Option<Duration>)>,
+        jitter: f64,
+    ) -> Reply {
+        let id = LeaseId(self.leases.fetch_add(1, Ordering::Relaxed));
+        let mut question = HostAsk::new(id, ask);
+        question.crawl_delay = crawl_delay;
+        let mut asking = Asking {
+            link: self,
+            host,
+            id,
+            taken: !ask.pauses_only,
+        };
+        let asked_at = self.now();
+        let known = {
+            let mut core = host.core();
+            core.view().asking = true;
+            question.started = core.view().started;
+            Known::of(&core, asked_at)
+        };
+        let answer = self.store.acquire(known.seen(host), question).await;
+        let now = self.now();
+        let mut core = host.core();
+        match answer {
+            Ok(Acquired::Granted(shared)) => {
+                core.hear(now, &shared);
+                core.view().started = shared.started;
+                core.view().floor = None;
+                drop(core);
+                if ask.pauses_only {
+                    return Reply::Start(None);
+                }
+                let over = self.over_at(asked_at);
+                if now >= over {
+                    return Reply::Wait;
+                }
+                asking.taken = false;
+                drop(asking);
+                Reply::Start(Some(Lease::new(self.clone(), Arc::clone(host), id, over)))
+            }
+            Ok(Acquired::Wait(wait, shared)) => {
+                asking.taken = false;
+                core.hear(now, &shared);
+                let added = wait.mul_f64(0.1 * jitter).min(MOST_JITTER);
+                core.view().floor = Some(now + wait.min(LONGEST) + added);
+                Reply::Wait
+            }
+            Ok(_) => {
+                core.view().floor = Some(now + LOOK_AGAIN);
+                Reply::Wait
+            }
+            Err(_) => match core.alone(&host.policy, now, ask, self, jitter) {
+                None => Reply::Start(None),
+                Some(floor) => {
+                    core.view().floor = Some(floor);
+                    Reply::Wait
+                }
+            },
+        }
+    }
+
+    /// Tells an answer, and what becomes of a place, when somebody finds the time.
+    pub(super) fn tell_later(&self, host: &Arc<Host>, news: News) {
+        // Without a runtime nobody can tell it: the lease ends by itself.
+        if let Ok(runtime) = Handle::try_current() {
+            let (link, host) = (self.clone(), Arc::clone(host));
+            runtime.spawn(async move {
+                link.tell(&host, news).await;
+            });
+        }
+    }
+
+    /// Tells an answer, and what becomes of a place; whether the store took it.
+    pub(super) async fn tell(&self, host: &Host, news: News) -> bool {
+        let known = Known::of(&host.core(), self.now());
+        self.store.tell(known.seen(host), news).await.is_ok()
+    }
+
+    /// The place is over then for the one who asked at `asked`, a while before it is for the store.
+    fn over_at(&self, asked: Instant) -> Instant {
+        let lease = self.store.lease();
+        asked + lease.saturating_sub((lease / 10).max(Duration::from_millis(20)))
+    }
+
+    fn now(&self) -> Instant {
+        self.clock.now().monotonic
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.store.fmt(f)
+    }
+}
+
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+
+/// An ask under way.
+struct Asking<'a> {
+    link: &'a Link,
+    host: &'a Arc<Host>,
+    id: LeaseId,
+    /// A place may be taken that nobody uses.
+    taken: bool,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.host.asked();
+        if self.taken {
+            let news = News::new(Some(Step::Unused(self.id)), None);
+            self.link.tell_later(self.host, news);
+        }
+    }
+}
+
+/// What this process knows, as spans.
+struct Known {
+    pause: Duration,
+    since_start: Option<Duration>,
+    since_end: Option<Duration>,
+}
+
+impl Known {
+    fn of(core: &Core, now: Instant) -> Self {
+        let ago = |at: Instant| now.saturating_duration_since(at);
+        let pause = core.state.paused_until(now);
+        Self {
+            pause: pause.map_or(Duration::ZERO, |until| until - now),
+            since_start: core.state.last_start().map(ago),
+            since_end: core.state.last_end().map(ago),
+        }
+    }
+
+    fn seen<'a>(&self, host: &'a Host) -> Seen<'a> {
+        let mut seen = Seen::new(&host.name, &host.policy);
+        seen.pause = self.pause;
+        seen.since_start = self.since_start;
+        seen.since_end = self.since_end;
+        seen
+    }
+}
+
+impl Core {
+    pub(super) fn view(&mut self) -> &mut View {
+        self.view.get_or_insert_default()
+    }
+
+    /// [`HostState::decide`](etiquette_core::host::HostState::decide), and what the store said.
+    pub(super) fn decide(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Decision {
+        let decision = self.state.decide(policy, now, ask);
+        let Some(view) = &self.view else {
+            return decision;
+        };
+        let floor = view.floor.filter(|floor| *floor > now);
+        match (decision, floor) {
+            (Decision::Full(due), _) => Decision::Full(floor.map_or(due, |floor| due.max(floor))),
+            (Decision::Admit, _) if view.asking => Decision::Full(floor.unwrap_or(now)),
+            (Decision::Admit, Some(floor)) => Decision::Wait(floor),
+            (Decision::Wait(due), Some(floor)) => Decision::Wait(due.max(floor)),
+            (decision, _) => decision,
+        }
+    }
+
+    /// [`HostState::due`](etiquette_core::host::HostState::due), and what the store said.
+    pub(super) fn due(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Instant {
+        let due = self.state.due(policy, now, ask);
+        let floor = self.view.as_ref().and_then(|view| view.floor);
+        floor.map_or(due, |floor| due.max(floor))
+    }
+
+    /// The gap that all processes keep together.
+    pub(super) fn gap(&mut self, policy: &HostPolicy, now: Instant) -> Duration {
+        let gap = self.state.gap(policy, now);
+        self.view.as_ref().map_or(gap, |view| gap.max(view.gap))
+    }
+
+    fn hear(&mut self, now: Instant, shared: &Shared) {
+        if !shared.pause.is_zero() {
+            self.state
+                .learn_pause(now, now + shared.pause.min(LONGEST * 365));
+        }
+        let view = self.view();
+        view.failing = None;
+        view.gap = shared.gap;
+        let start = shared.since_start.and_then(|ago| now.checked_sub(ago));
+        view.last_start = view.last_start.max(start);
+    }
+
+    /// The store failed: when to look again, or `None` to start on its own. A place is reserved for the one who asks.
+    fn alone(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        ask: Ask,
+        link: &Link,
+        jitter: f64,
+    ) -> Option<Instant> {
+        let outage = link.store.outage();
+        let last = self.state.last_start();
+        let ended = self.state.last_end();
+        let others = u32::from(!ask.pauses_only);
+        let busy = self.state.in_flight() > others;
+        let gap = self.gap(policy, now).saturating_mul(outage.nodes);
+        let view = self.view();
+        let (since, share) = *view.failing.get_or_insert((now, jitter));
+        let held = since
+            .checked_add(outage.hold)
+            .and_then(|end| end.checked_add(gap.mul_f64(share)));
+        let Some(held) = held else {
+            return Some(now + LOOK_AGAIN);
+        };
+        if ask.pauses_only {
+            return (now < held).then(|| held.min(now + LOOK_AGAIN));
+        }
+        let last = last.max(ended).max(view.last_start);
+        let due = last
+            .and_then(|last| last.checked_add(gap))
+            .map_or(held, |due| due.max(held));
+        if now < due {
+            Some(due.min(now + LOOK_AGAIN))
+        } else {
+            busy.then(|| now + LOOK_AGAIN)
+        }
+    }
+}
+
+/// A place that the store keeps for a request under way, renewed until it is dropped.
+pub(super) struct Lease {
+    link: Link,
+    host: Arc<Host>,
+    id: LeaseId,
+    kept: Arc<Kept>,
+    renewal: Option<AbortHandle>,
+}
+
+/// Whether a place is still ours.
+#[derive(Debug, Default)]
+struct Kept {
+    lost: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Kept {
+    fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+        let waker = self.lock().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lease {
+    fn new(link: Link, host: Arc<Host>, id: LeaseId, over: Instant) -> Self {
+        let kept = Arc::new(Kept::default());
+        let renewal = Handle::try_current().ok().map(|runtime| {
+            let renewal = renew(link.clone(), Arc::clone(&host), id, Arc::clone(&kept), over);
+            runtime.spawn(renewal).abort_handle()
+        });
+        Self {
+            link,
+            host,
+            id,
+            kept,
+            renewal,
+        }
+    }
+
+    /// Ready when the place is not ours any more, because the store could not be told in time that it is needed.
+    pub(super) fn poll_lost(&self, task: &Task<'_>) -> Poll<()> {
+        if self.kept.lost.load(Ordering::Acquire) {
+            return Poll::Ready(());
+        }
+        match &mut *self.kept.lock() {
+            Some(waker) => waker.clone_from(task.waker()),
+            none => *none = Some(task.waker().clone()),
+        }
+        if self.kept.lost.load(Ordering::Acquire) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// Says that the place is still needed.
+    pub(super) fn renewal(&self) -> Step {
+        Step::Renewed(self.id)
+    }
+
+    /// Gives the place back; `unused` when nothing was sent.
+    pub(super) fn end(mut self, unused: bool, event: Option<HostEvent>) {
+        self.stop();
+        let step = if unused {
+            Step::Unused(self.id)
+        } else {
+            Step::Ended(self.id)
+        };
+        self.link
+            .tell_later(&self.host, News::new(Some(step), event));
+    }
+
+    fn stop(&mut self) -> bool {
+        self.renewal.take().inspect(AbortHandle::abort).is_some()
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.stop() {
+            let news = News::new(Some(Step::Unused(self.id)), None);
+            self.link.tell_later(&self.host, news);
+        }
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Renews a place three times within its life, and oftener when that fails, until it is over for us.
+async fn renew(link: Link, host: Arc<Host>, id: LeaseId, kept: Arc<Kept>, mut over: Instant) {
+    let step = (link.store.lease() / 3).max(Duration::from_millis(1));
+    let mut after = step;
+    loop {
+        let left = over.saturating_duration_since(link.now());
+        if left.is_zero() {
+            return kept.lose();
+        }
+        tokio::time::sleep(after.min(left)).await;
+        let asked = link.now();
+        if asked >= over {
+            return kept.lose();
+        }
+        let told = link.tell(&host, News::new(Some(Step::Renewed(id)), None));
+        // What takes longer than the place lasts is of no use any more.
+        let told = tokio::time::timeout(over - asked, told).await;
+        if told == Ok(true) {
+            over = link.over_at(asked);
+            after = step;
+        } else {
+            after = step / 4;
+        }
+    }
+}
+
+/// A number for an origin that all processes derive alike (FNV-1a).
+pub(super) fn number_of(origin: &Origin) -> u64 {
+    let text = origin.to_string();
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
+        (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// An answer as others are told of it.
+pub(super) fn event(received: &Received, now: Instant) -> HostEvent {
+    let since = now.saturating_duration_since(received.started);
+    HostEvent::new(
+        received.answer,
+        received.page,
+        received.jitter,
+        since,
+        since,
+    )
+}
