@@ -1,0 +1,182 @@
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::time::Duration;
+
+use etiquette_core::store::StoreFailed;
+use redis::{Client, cluster::ClusterClient};
+
+use crate::event::Event;
+use crate::link::{Link, Server};
+use crate::{Inner, RedisStore};
+
+pub(crate) type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// Makes a [`RedisStore`]. All processes that share a namespace should agree on [`Builder::lease`] and
+/// [`Builder::nodes`].
+#[must_use]
+pub struct Builder {
+    urls: Vec<String>,
+    cluster: bool,
+    settings: Settings,
+    on_event: Option<OnEvent>,
+}
+
+pub(crate) struct Settings {
+    pub(crate) namespace: String,
+    pub(crate) lease: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) hold: Duration,
+    pub(crate) nodes: u32,
+    pub(crate) keep: Duration,
+    pub(crate) max_body: usize,
+    pub(crate) reading: Duration,
+    /// Microseconds added to the server's clock.
+    pub(crate) offset: Arc<AtomicI64>,
+}
+
+impl Builder {
+    pub(crate) fn new(url: String) -> Self {
+        Self {
+            urls: vec![url],
+            cluster: false,
+            settings: Settings {
+                namespace: "etiquette".into(),
+                lease: Duration::from_secs(10),
+                timeout: Duration::from_millis(500),
+                hold: Duration::from_secs(30),
+                nodes: 2,
+                keep: Duration::from_secs(7 * 24 * 3_600),
+                max_body: 64 << 20,
+                reading: Duration::from_secs(60),
+                offset: Arc::default(),
+            },
+            on_event: None,
+        }
+    }
+
+    /// The server is a Cluster, of which `more` are further addresses to begin with.
+    pub fn cluster<U: Into<String>>(mut self, more: impl IntoIterator<Item = U>) -> Self {
+        self.cluster = true;
+        self.urls.extend(more.into_iter().map(Into::into));
+        self
+    }
+
+    /// What all keys begin with. Default `etiquette`. Processes with the same namespace share everything.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.settings.namespace = namespace.into();
+        self
+    }
+
+    /// How long a place is kept for a process that tells nothing, and how long a server without memory grants nothing.
+    /// Default 10 s, at least 100 ms.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.settings.lease = lease.max(Duration::from_millis(100));
+        self
+    }
+
+    /// The longest that a call may take. Default 500 ms.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = timeout;
+        self
+    }
+
+    /// How long nothing starts when the server fails. Default 30 s; [`Duration::MAX`]: until it is back.
+    pub fn hold(mut self, hold: Duration) -> Self {
+        self.settings.hold = hold;
+        self
+    }
+
+    /// How many processes share the budget when they cannot see each other. Default 2.
+    pub fn nodes(mut self, nodes: u32) -> Self {
+        self.settings.nodes = nodes.max(1);
+        self
+    }
+
+    /// How long a response is kept after it was stored. Default 7 days.
+    pub fn keep_responses(mut self, keep: Duration) -> Self {
+        self.settings.keep = keep;
+        self
+    }
+
+    /// The largest body that is stored. Default 64 MiB.
+    pub fn max_body(mut self, octets: usize) -> Self {
+        self.settings.max_body = octets;
+        self
+    }
+
+    /// How long a process may take to read a robots.txt before another one may. Default 60 s.
+    pub fn reading_time(mut self, time: Duration) -> Self {
+        self.settings.reading = time;
+        self
+    }
+
+    /// Hears of each change in how the server can be used.
+    pub fn on_event(mut self, hear: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.on_event = Some(Arc::new(hear));
+        self
+    }
+
+    /// Adds so many microseconds to the server's clock, for tests on paused time.
+    #[cfg(feature = "test-util")]
+    pub fn clock_offset(mut self, micros: Arc<AtomicI64>) -> Self {
+        self.settings.offset = micros;
+        self
+    }
+
+    /// The store, connected at its first use.
+    ///
+    /// # Errors
+    /// When the address cannot be read.
+    pub fn build(self) -> Result<RedisStore, StoreFailed> {
+        let wrong = |error| StoreFailed::new("read its address", error);
+        #[cfg(feature = "tls")]
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Whoever was faster is as good.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let server = if self.cluster {
+            let builder = ClusterClient::builder(self.urls)
+                .retries(1)
+                .connection_timeout(self.settings.timeout)
+                .response_timeout(self.settings.timeout);
+            Server::Cluster(builder.build().map_err(wrong)?)
+        } else {
+            Server::Single(Client::open(self.urls.concat()).map_err(wrong)?)
+        };
+        let link = Link::new(server, self.settings.timeout, self.on_event);
+        Ok(RedisStore(Arc::new(Inner {
+            settings: self.settings,
+            link,
+            script: redis::Script::new(include_str!("host.lua")),
+            late: AtomicU64::new(10_000),
+            owner: owner(),
+        })))
+    }
+
+    /// The store, once the server has answered.
+    ///
+    /// # Errors
+    /// When the address cannot be read, or the server cannot be used.
+    pub async fn connect(self) -> Result<RedisStore, StoreFailed> {
+        let store = self.build()?;
+        store.mark_all().await?;
+        Ok(store)
+    }
+}
+
+/// A number that no other process has.
+fn owner() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Addresses may hold credentials.
+        f.debug_struct("Builder")
+            .field("namespace", &self.settings.namespace)
+            .field("cluster", &self.cluster)
+            .finish_non_exhaustive()
+    }
+}

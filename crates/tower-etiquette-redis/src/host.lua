@@ -1,0 +1,371 @@
+-- The state of one host for all processes that share a budget. One call is one decision, and touches one hash tag.
+--
+-- KEYS  1 the bucket's mark: since when the server is known to remember, and which server that is
+--       2 the host's state, a hash of the fields that differ from those of a stranger
+--       3 its places: a sorted set of leases by the end of their life
+-- ARGV  1 what is asked: acquire, tell or mark    2 microseconds added to the server's clock (0 outside of tests)
+--       3 the server's run id as the client knows it, or empty    4 the life of a lease
+--       5 places  6 min_gap  7 max_gap  8 latency_factor  9 pause for 429  10 pause for 503  11 refusals that shut out
+--       12 what is left of the pause that the client knows  13 since its last start  14 since its last end (-1: none)
+--       15 the lease, or empty
+--       acquire: 16 pauses only  17 gap taken  18 starts at its last start  19 origin or empty  20 Crawl-delay (-1: none)
+--                21 how late the grant may be acted upon
+--       tell:    16 renew, end, unused or none  17 signal or empty  18 wait (-1: none)  19 a success for the latency
+--                20 page  21 share added to a pause  22 since its start  23 latency
+-- All spans are microseconds. The rules are those of `etiquette_core::host::HostState`.
+
+local HOUR = 3600000000
+local MINUTE = 60000000
+local HALF_HOUR = 1800000000
+local DAY = 86400000000
+local LONGEST = 36500 * DAY
+local SHUT_OUT = 60000000
+local LATENCY_KEPT = 600000000
+local MARK_KEPT = 30 * DAY
+
+local op = ARGV[1]
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2]) + tonumber(ARGV[2])
+local run = ARGV[3]
+local lease = tonumber(ARGV[4])
+
+-- A server that does not remember may have forgotten places that are in use: nobody starts before each of them was
+-- renewed or is over.
+local mark = redis.call('HMGET', KEYS[1], 'since', 'run')
+local since = tonumber(mark[1] or '')
+if not since or (run ~= '' and mark[2] ~= run) or now < since then
+  since = now
+  redis.call('HSET', KEYS[1], 'since', string.format('%.0f', now), 'run', run)
+end
+redis.call('PEXPIRE', KEYS[1], MARK_KEPT / 1000)
+if op == 'mark' then
+  return { string.format('%.0f', math.max(since + lease - now, 0)) }
+end
+
+local places = tonumber(ARGV[5])
+local min_gap, max_gap, factor = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local pause_429, pause_503, shut_out_after = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+
+local raw = redis.call('HGETALL', KEYS[2])
+local before, s = {}, {}
+for i = 1, #raw, 2 do
+  before[raw[i]] = raw[i + 1]
+  if raw[i] == 'cd' then s.cd = raw[i + 1] else s[raw[i]] = tonumber(raw[i + 1]) end
+end
+
+-- A clock that was set back would make all waits longer by as much: the past moves with it.
+local TIMES = { 'ls', 'le', 'sec', 'pu', 'lk', 'rf' }
+if s.seen and now < s.seen - 1000000 then
+  local shift = s.seen - now
+  for _, name in ipairs(TIMES) do
+    if s[name] then s[name] = s[name] - shift end
+  end
+  local held = redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES')
+  for i = 1, #held, 2 do
+    redis.call('ZADD', KEYS[3], string.format('%.0f', tonumber(held[i + 1]) - shift), held[i])
+  end
+elseif s.seen then
+  now = math.max(now, s.seen)
+end
+s.seen = now
+
+-- Places of those who told nothing for too long come back; nobody knows when their bodies ended.
+local over = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', string.format('%.0f', now), 'WITHSCORES')
+if #over > 0 then
+  for i = 1, #over, 2 do
+    s.le = math.max(s.le or 0, tonumber(over[i + 1]))
+  end
+  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', string.format('%.0f', now))
+end
+local in_flight = redis.call('ZCARD', KEYS[3])
+
+local function settle()
+  if (s.st or 0) > 0 and s.rf then
+    local past = math.max(now - s.rf, 0)
+    if s.gm and s.gm < math.floor(past / MINUTE) then
+      s.gm = nil
+      local ceiling = 0.9 * 0.5 ^ (math.min(s.st, 64) - 1)
+      local rate = s.rt or 1
+      s.rt = math.max(math.min(rate + 0.1, ceiling), rate)
+    end
+    if s.gh and s.gh < math.floor(past / HALF_HOUR) then
+      s.gh = nil
+      s.st = s.st - 1
+      if s.st == 0 then
+        s.rt, s.ln, s.rf, s.gm, s.gh = nil, nil, nil, nil, nil
+      end
+    end
+  end
+  local last = math.max(s.ls or 0, s.pu or 0)
+  if in_flight == 0 and last > 0 and now - last >= DAY then
+    s = { ls = s.ls, le = s.le, n = s.n, cd = s.cd, seen = s.seen }
+  end
+end
+
+local delays
+local function crawl_delays()
+  if not delays then
+    delays = {}
+    for origin, delay, seen in string.gmatch(s.cd or '', '(%x+),(%d+),(%d+)') do
+      delays[#delays + 1] = { origin, tonumber(delay), tonumber(seen) }
+    end
+  end
+  return delays
+end
+
+local function is_live(entry)
+  return now < entry[3] + math.max(entry[2], HOUR)
+end
+
+local function set_crawl_delay(origin, delay)
+  local kept, found = {}, false
+  for _, entry in ipairs(crawl_delays()) do
+    if entry[1] == origin then
+      if delay > 0 then
+        kept[#kept + 1] = { origin, delay, now }
+      end
+      found = true
+    elseif is_live(entry) then
+      kept[#kept + 1] = entry
+    end
+  end
+  if not found and delay > 0 then
+    if #kept < 16 then
+      kept[#kept + 1] = { origin, delay, now }
+    else
+      local least = 1
+      for i = 2, #kept do
+        if kept[i][2] < kept[least][2] then least = i end
+      end
+      if kept[least][2] < delay then kept[least] = { origin, delay, now } end
+    end
+  end
+  delays = kept
+  local parts = {}
+  for i, entry in ipairs(kept) do
+    parts[i] = string.format('%s,%.0f,%.0f', entry[1], entry[2], entry[3])
+  end
+  s.cd = #parts > 0 and table.concat(parts, ';') or nil
+end
+
+local function largest_crawl_delay()
+  local largest = 0
+  for _, entry in ipairs(crawl_delays()) do
+    if is_live(entry) then largest = math.max(largest, entry[2]) end
+  end
+  return largest
+end
+
+local function base_gap()
+  local latency = math.min((s.lat or 0) * factor, max_gap)
+  return math.max(min_gap, latency, s.ln or 0, largest_crawl_delay())
+end
+
+local function scaled(gap)
+  local rate = s.rt or 1
+  if rate >= 1 then return gap end
+  local span = math.min(gap, LONGEST) / rate
+  local longest = math.max(HOUR, gap)
+  if span >= longest then return longest end
+  return math.max(math.ceil(span), gap)
+end
+
+local function roll_second()
+  if not s.sec then
+    s.sec = now
+    return
+  end
+  local past = math.max(now - s.sec, 0)
+  if past >= 1000000 then
+    s.se = past < 2000000 and s.sc or nil
+    s.sc = nil
+    s.sec = s.sec + math.floor(past / 1000000) * 1000000
+  end
+end
+
+local function count_start()
+  s.n = (s.n or 0) + 1
+  roll_second()
+  s.sc = (s.sc or 0) + 1
+end
+
+local function doubled(first, times)
+  return math.min(first * 2 ^ math.min(math.max(times - 1, 0), 31), math.max(HOUR, first))
+end
+
+local function strike()
+  if (s.st or 0) == 0 then
+    roll_second()
+    local into = s.sec and math.max(now - s.sec, 0) / 1000000 or 0
+    local earlier = (s.se or 0) * math.min(math.max(1 - into, 0), 1)
+    local starts = (s.sc or 0) + math.floor(earlier)
+    local learnt = math.max(math.floor(1000000 / math.max(starts, 1)), math.floor((s.lat or 0) / places))
+    s.ln = math.min(learnt, HOUR)
+  end
+  local rate = s.rt or 1
+  s.rt = math.min(math.max(rate / 2, base_gap() / HOUR), rate)
+  s.st = (s.st or 0) + 1
+  s.lk = now
+  s.gm, s.gh = nil, nil
+end
+
+local function pause(wait, share, slows)
+  wait = math.min(wait, LONGEST)
+  local finish = now + wait + math.min(math.floor(wait * share), LONGEST)
+  s.pu = math.max(s.pu or 0, finish)
+  if slows then s.rf = s.pu end
+end
+
+-- What the client knows and the server has forgotten. Small differences are the time that messages take.
+local function learn(name, instant)
+  if not s[name] or instant > s[name] + 1000000 then s[name] = instant end
+end
+
+settle()
+local known_pause = tonumber(ARGV[12])
+if known_pause > 0 then learn('pu', now + known_pause) end
+if tonumber(ARGV[13]) >= 0 then learn('ls', now - tonumber(ARGV[13])) end
+if tonumber(ARGV[14]) >= 0 then learn('le', now - tonumber(ARGV[14])) end
+
+local function answered(signal, wait, counts, page, share, started, latency)
+  if latency > (s.lat or 0) then
+    s.lat = latency
+  elseif page and counts then
+    s.lat = math.floor(((s.lat or 0) + latency) / 2)
+  end
+  local late = s.lk and started <= s.lk
+  if page and not late then
+    if signal ~= 'refused' then s.rs, s.so = nil, nil end
+    if signal == 'success' or signal == 'neutral' or signal == 'refused' then s.fl, s.fp = nil, nil end
+  end
+  local asked = wait >= 0
+  if signal == 'throttled' then
+    if not late then strike() end
+    pause(asked and wait or doubled(pause_429, s.st or 0), share, true)
+  elseif signal == 'unavailable' or signal == 'failed' then
+    local unavailable = signal == 'unavailable'
+    if not late then s.fl = (s.fl or 0) + 1 end
+    if unavailable or (s.fl or 0) >= 2 or (late and (s.fp or 0) > 0) then
+      if not late then
+        s.fp = (s.fp or 0) + 1
+        strike()
+      end
+      local default = doubled(pause_503, s.fp or 0)
+      if asked then
+        pause(unavailable and wait or math.max(wait, default), share, true)
+      else
+        pause(default, share, true)
+      end
+    elseif asked then
+      pause(wait, share, false)
+    end
+  elseif signal == 'refused' then
+    if page then
+      if not late then s.rs = (s.rs or 0) + 1 end
+      if (s.rs or 0) >= shut_out_after then
+        if not late then
+          s.so = (s.so or 0) + 1
+          strike()
+        end
+        pause(doubled(SHUT_OUT, s.so or 0), share, true)
+      end
+    end
+    if asked then pause(wait, share, false) end
+  else
+    if signal == 'success' and page and not late and s.rf and started >= s.rf then
+      local past = math.max(now - s.rf, 0)
+      s.gm = math.floor(past / MINUTE)
+      s.gh = math.floor(past / HALF_HOUR)
+    end
+    if asked then pause(wait, share, false) end
+  end
+end
+
+local granted, wait = false, 0
+local gap
+if op == 'acquire' then
+  if ARGV[19] ~= '' then set_crawl_delay(ARGV[19], tonumber(ARGV[20])) end
+  gap = scaled(base_gap())
+  local pauses_only = ARGV[16] == '1'
+  local due = math.max(now, s.pu or 0, since + lease)
+  if pauses_only then
+    if s.ls and (s.st or 0) > 0 then due = math.max(due, s.ls + scaled(s.ln or 0)) end
+  elseif not (ARGV[17] == '1' and (s.n or 0) == tonumber(ARGV[18])) then
+    if s.ls then due = math.max(due, s.ls + gap) end
+    if s.le and places == 1 then due = math.max(due, s.le + gap) end
+  end
+  if due > now then
+    wait = due - now
+  elseif not pauses_only and in_flight >= places then
+    -- Whoever comes within a gap of the end of the body hears the exact time then.
+    local first = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+    wait = math.min(math.max(math.floor(gap / 2), 25000), 1000000, math.max(tonumber(first[2]) - now, 1000))
+  else
+    granted = true
+    if pauses_only then
+      s.ls = math.max(s.ls or 0, now)
+    else
+      redis.call('ZADD', KEYS[3], string.format('%.0f', now + lease), ARGV[15])
+      in_flight = in_flight + 1
+      -- With several places no end tells when the next one may start: count from the latest start that this allows.
+      s.ls = math.max(s.ls or 0, now + (places > 1 and tonumber(ARGV[21]) or 0))
+    end
+    count_start()
+  end
+else
+  local step = ARGV[16]
+  if step == 'renew' then
+    redis.call('ZADD', KEYS[3], string.format('%.0f', now + lease), ARGV[15])
+  elseif step == 'end' then
+    redis.call('ZREM', KEYS[3], ARGV[15])
+    s.le = math.max(s.le or 0, now)
+  elseif step == 'unused' then
+    redis.call('ZREM', KEYS[3], ARGV[15])
+  end
+  in_flight = redis.call('ZCARD', KEYS[3])
+  if ARGV[17] ~= '' then
+    answered(ARGV[17], tonumber(ARGV[18]), ARGV[19] == '1', ARGV[20] == '1', tonumber(ARGV[21]),
+      now - tonumber(ARGV[22]), tonumber(ARGV[23]))
+  end
+  gap = scaled(base_gap())
+end
+
+-- Only what changed is written, and all that belongs to a host vanishes when nothing is owed to it any more.
+local changed, gone = {}, {}
+for name, value in pairs(s) do
+  local text = value
+  if name == 'rt' then
+    text = string.format('%.17g', value)
+  elseif name ~= 'cd' then
+    text = string.format('%.0f', value)
+  end
+  if before[name] ~= text then
+    changed[#changed + 1] = name
+    changed[#changed + 1] = text
+  end
+end
+for name in pairs(before) do
+  if s[name] == nil then gone[#gone + 1] = name end
+end
+if #changed > 0 then redis.call('HSET', KEYS[2], unpack(changed)) end
+if #gone > 0 then redis.call('HDEL', KEYS[2], unpack(gone)) end
+local kept = LATENCY_KEPT
+if (s.st or 0) > 0 or (s.fl or 0) > 0 or (s.rs or 0) > 0 then kept = DAY end
+for _, entry in ipairs(crawl_delays()) do
+  kept = math.max(kept, entry[3] + math.max(entry[2], HOUR) - now)
+end
+local owed = math.max(now, (s.ls or 0) + gap, (s.le or 0) + gap, s.pu or 0, now + lease) - now
+redis.call('PEXPIRE', KEYS[2], string.format('%.0f', math.ceil((owed + kept) / 1000)))
+if in_flight > 0 then
+  redis.call('PEXPIRE', KEYS[3], string.format('%.0f', math.ceil(2 * lease / 1000)))
+end
+
+return {
+  granted and 1 or 0,
+  string.format('%.0f', math.ceil(wait)),
+  string.format('%.0f', math.max((s.pu or 0) - now, 0)),
+  string.format('%.0f', math.ceil(gap)),
+  string.format('%.0f', s.ls and math.max(now - s.ls, 0) or -1),
+  s.n or 0,
+  s.st or 0,
+}

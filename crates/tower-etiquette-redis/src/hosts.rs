@@ -1,0 +1,196 @@
+//! Budgets: each call is one run of the script.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use etiquette_core::host::Signal;
+use etiquette_core::host_store::{
+    Acquired, HostAsk, HostStore, HostStoreFuture, News, Outage, Seen, Shared, Step,
+};
+use etiquette_core::store::StoreFailed;
+use tokio::time::Instant;
+
+use crate::{BUCKETS, RedisStore};
+
+/// The answer of the script to `acquire`: granted, wait, pause, gap, since the last start, starts, strikes.
+type Row = (u8, u64, u64, u64, i64, u64, u32);
+
+impl HostStore for RedisStore {
+    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
+        Box::pin(async move {
+            let late = self.0.late.load(Ordering::Relaxed);
+            let asked = Instant::now();
+            let call = self.call("acquire", seen, |call| {
+                call.arg(self.lease_name(ask.lease.0))
+                    .arg(u8::from(ask.ask.pauses_only))
+                    .arg(u8::from(ask.ask.gap_taken))
+                    .arg(ask.started);
+                match ask.crawl_delay {
+                    Some((origin, delay)) => {
+                        call.arg(format!("{origin:x}")).arg(delay.map_or(0, micros))
+                    }
+                    None => call.arg("").arg(-1),
+                };
+                call.arg(late);
+            });
+            let row: Row = call.await?;
+            let (granted, wait, pause, gap, since, started, strikes) = row;
+            let mut shared = Shared::default();
+            shared.pause = Duration::from_micros(pause);
+            shared.gap = Duration::from_micros(gap);
+            shared.since_start = u64::try_from(since).ok().map(Duration::from_micros);
+            shared.started = started;
+            shared.strikes = strikes;
+            let took = micros(asked.elapsed());
+            // Twice what an answer takes; it comes down slowly.
+            let learnt = took.saturating_mul(2).max(late - late / 16).max(1_000);
+            self.0.late.store(learnt, Ordering::Relaxed);
+            if granted == 0 {
+                return Ok(Acquired::Wait(Duration::from_micros(wait), shared));
+            }
+            let placed = !ask.ask.pauses_only && seen.policy.numbers().places.get() > 1;
+            if placed && took > late {
+                // The next one may start sooner after this one than the gap: it is given back.
+                let step = Some(Step::Unused(ask.lease));
+                self.tell(seen, News::new(step, None)).await?;
+                return Ok(Acquired::Wait(Duration::ZERO, shared));
+            }
+            Ok(Acquired::Granted(shared))
+        })
+    }
+
+    fn tell<'a>(&'a self, seen: Seen<'a>, news: News) -> HostStoreFuture<'a, ()> {
+        Box::pin(async move {
+            let call = self.call("tell", seen, |call| {
+                let (lease, step) = match news.step {
+                    Some(Step::Renewed(lease)) => (self.lease_name(lease.0), "renew"),
+                    Some(Step::Ended(lease)) => (self.lease_name(lease.0), "end"),
+                    Some(Step::Unused(lease)) => (self.lease_name(lease.0), "unused"),
+                    _ => (String::new(), "none"),
+                };
+                call.arg(lease).arg(step);
+                let Some(event) = news.event else {
+                    call.arg("");
+                    return;
+                };
+                let (least, most) = seen.policy.numbers().jitter;
+                let share = least + (most - least) * event.jitter.clamp(0.0, 1.0);
+                let signal = match event.answer.signal {
+                    Signal::Success => "success",
+                    Signal::Throttled => "throttled",
+                    Signal::Unavailable => "unavailable",
+                    Signal::Failed => "failed",
+                    Signal::Refused => "refused",
+                    _ => "neutral",
+                };
+                call.arg(signal);
+                match event.answer.wait {
+                    Some(wait) => call.arg(micros(wait)),
+                    None => call.arg(-1),
+                };
+                call.arg(u8::from(event.answer.counts_for_latency))
+                    .arg(u8::from(event.page))
+                    .arg(share)
+                    .arg(micros(event.since_start))
+                    .arg(micros(event.latency));
+            });
+            let _: Row = call.await?;
+            Ok(())
+        })
+    }
+
+    fn lease(&self) -> Duration {
+        self.0.settings.lease
+    }
+
+    fn outage(&self) -> Outage {
+        Outage::new(self.0.settings.hold, self.0.settings.nodes)
+    }
+}
+
+impl RedisStore {
+    /// One run of the script about a host.
+    fn call<T: redis::FromRedisValue>(
+        &self,
+        operation: &'static str,
+        seen: Seen<'_>,
+        more: impl FnOnce(&mut redis::ScriptInvocation<'_>),
+    ) -> impl Future<Output = Result<T, StoreFailed>> {
+        let bucket = Self::bucket(seen.host);
+        let mut call = self.0.script.key(self.key(bucket, "mark", ""));
+        call.key(self.key(bucket, "h", seen.host))
+            .key(self.key(bucket, "l", seen.host));
+        let numbers = seen.policy.numbers();
+        let offset = self.0.settings.offset.load(Ordering::SeqCst);
+        self.0
+            .link
+            .ask("share a host's budget", move |mut line| async move {
+                call.arg(operation)
+                    .arg(offset)
+                    .arg(&*line.run)
+                    .arg(micros(self.0.settings.lease))
+                    .arg(numbers.places.get())
+                    .arg(micros(numbers.min_gap))
+                    .arg(micros(numbers.max_gap))
+                    .arg(numbers.latency_factor)
+                    .arg(micros(numbers.default_pause))
+                    .arg(micros(numbers.default_pause_503))
+                    .arg(numbers.shut_out_after.get())
+                    .arg(micros(seen.pause))
+                    .arg(span(seen.since_start))
+                    .arg(span(seen.since_end));
+                more(&mut call);
+                call.invoke_async(&mut line.connection).await
+            })
+    }
+
+    /// Marks all buckets as known from now on, where they are not yet. A host that is met first on a server in use
+    /// then waits no longer than any other.
+    pub(crate) async fn mark_all(&self) -> Result<(), StoreFailed> {
+        let lease = micros(self.0.settings.lease);
+        let offset = self.0.settings.offset.load(Ordering::SeqCst);
+        let left: Vec<u64> = self
+            .0
+            .link
+            .ask_within(
+                "be prepared",
+                self.0.settings.timeout * 4,
+                move |mut line| async move {
+                    let mut left = Vec::new();
+                    for bucket in 0..BUCKETS {
+                        let mut call = self.0.script.key(self.key(bucket, "mark", ""));
+                        call.key(self.key(bucket, "h", "-"))
+                            .key(self.key(bucket, "l", "-"))
+                            .arg("mark")
+                            .arg(offset)
+                            .arg(&*line.run)
+                            .arg(lease);
+                        let row: (u64,) = call.invoke_async(&mut line.connection).await?;
+                        left.push(row.0);
+                    }
+                    Ok(left)
+                },
+            )
+            .await?;
+        // New by less than a call takes: it was this one.
+        if left.iter().any(|left| *left + 100_000 > lease) {
+            self.0.link.forgot();
+        }
+        Ok(())
+    }
+
+    fn lease_name(&self, number: u64) -> String {
+        format!("{:x}.{number:x}", self.0.owner)
+    }
+}
+
+fn micros(span: Duration) -> u64 {
+    // What a number in Lua holds exactly, and more than the script keeps.
+    u64::try_from(span.as_micros())
+        .unwrap_or(u64::MAX)
+        .min(1 << 52)
+}
+
+fn span(span: Option<Duration>) -> i64 {
+    span.map_or(-1, |span| micros(span) as i64)
+}

@@ -1,0 +1,132 @@
+//! One budget, one robots.txt and one cache for several processes, on Redis (6 or later) or Valkey, alone or as Cluster.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! use std::sync::Arc;
+//! use tower_etiquette_redis::RedisStore;
+//!
+//! // Each process does the same.
+//! let store = RedisStore::builder("redis://127.0.0.1/")
+//!     .nodes(4)
+//!     .on_event(|event| eprintln!("{event}"))
+//!     .connect()
+//!     .await?;
+//! // Hosts::builder().store(Arc::new(store.clone())).build() shares the budgets,
+//! // RobotsLayer::new().store(Arc::new(store.clone())) the robots.txt files,
+//! // and ConditionalCacheLayer takes the store itself.
+//! # let _ = Arc::new(store);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is shared
+//! - **Hosts**: places, gap, pauses, strikes, rate, Crawl-delay and latency. The first of a process's line for a host asks
+//!   with one script call, the answer is told with a second one, off the request's path. A place is a lease: it is renewed
+//!   while the body streams, and comes back by itself [`Builder::lease`] after its process died.
+//! - **robots.txt**: octets, outcome and validators of each file. One process reads it, the others take it from here.
+//! - **Responses**: variants and bodies, in pieces of 256 KiB.
+//!
+//! All times are the server's. Clients send and receive spans only, so that their clocks need not agree.
+//!
+//! # When the server fails
+//! Every call ends within [`Builder::timeout`]. When the server is down, slow, full or refuses, nothing starts for
+//! [`Builder::hold`]; after that each process keeps one place and the gap times [`Builder::nodes`] of its own, until the
+//! server is back. Known pauses are kept throughout. Two processes that went on alone cannot see each other, so that their
+//! requests may meet: a `hold` of [`Duration::MAX`](std::time::Duration::MAX) rules that out. A request whose place could
+//! not be renewed is cut off before the server gives the place away.
+//!
+//! A server that is empty, or has been restarted, may have forgotten places in use: it grants nothing for the time of one
+//! lease. So the first start on a new server takes that long.
+//!
+//! A server clock that is set back moves what is stored with it. One that is set forward ends pauses early for processes
+//! that do not know them; those that do keep them and bring them back.
+//!
+//! # Keys
+//! `NAMESPACE:1:{BUCKET}:KIND:NAME`, where the number is the version of this layout and the bucket one of 64, the only
+//! part that Cluster looks at; a script touches one bucket.
+//!
+//! | kind | what | kept |
+//! |---|---|---|
+//! | `mark` | since when the server remembers, and its run id | 30 days after the last use |
+//! | `h` | state of a host, by its name | until nothing is owed, and 10 minutes (24 hours after strikes) |
+//! | `l` | places of a host | two leases after the last |
+//! | `r`, `c` | robots.txt by origin and token, and who reads it | 30 days; a reading's time |
+//! | `v`, `b` | variants by a hash of the URL, pieces of bodies | [`Builder::keep_responses`] |
+//!
+//! No credentials or queries are part of a key. Needed are the commands `EVALSHA`, `SCRIPT LOAD`, `TIME`, `INFO`, and those
+//! on hashes, sorted sets and strings, on the keys of the namespace.
+//!
+//! # Why redis-rs
+//! Of the two maintained clients redis-rs 1.8 brings 76 crates with TLS and Cluster, fred 10.1 brings 95 (`cargo tree`).
+//! Both pipeline over one connection and follow a Cluster. fred reconnects by itself and queues meanwhile, which is what a
+//! budget must not do: a question that is answered a minute later is worthless. Here a broken connection fails its
+//! questions at once, and a new one is made by the next question that comes after a pause.
+
+mod builder;
+mod event;
+mod hosts;
+mod link;
+mod responses;
+mod robots;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use builder::Builder;
+pub use event::{Cause, Event};
+
+use builder::Settings;
+use link::Link;
+
+/// A handle to the server. Cloning it shares one connection.
+#[derive(Clone)]
+pub struct RedisStore(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
+    link: Link,
+    script: redis::Script,
+    /// How late a grant may be acted upon, in microseconds: what an answer takes.
+    late: std::sync::atomic::AtomicU64,
+    /// Tells this process's leases from those of others.
+    owner: u64,
+}
+
+impl RedisStore {
+    /// A store at `url`: `redis://[user:password@]host[:port][/db]`, or `rediss://` with feature `tls`.
+    pub fn builder(url: impl Into<String>) -> Builder {
+        Builder::new(url.into())
+    }
+
+    /// The part of a key that Cluster looks at.
+    fn bucket(name: &str) -> u64 {
+        hash(name) % BUCKETS
+    }
+
+    fn key(&self, bucket: u64, kind: &str, name: &str) -> String {
+        let namespace = &self.0.settings.namespace;
+        if name.is_empty() {
+            format!("{namespace}:1:{{{bucket}}}:{kind}")
+        } else {
+            format!("{namespace}:1:{{{bucket}}}:{kind}:{name}")
+        }
+    }
+}
+
+const BUCKETS: u64 = 64;
+
+/// FNV-1a: all processes must find the same key.
+fn hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
+        (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("namespace", &self.0.settings.namespace)
+            .field("lease", &self.0.settings.lease)
+            .finish_non_exhaustive()
+    }
+}
