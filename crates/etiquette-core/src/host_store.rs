@@ -153,26 +153,20 @@ pub struct HostEvent {
     pub jitter: f64,
     /// How long ago the request was started.
     pub since_start: Duration,
-    /// From the start to the head of the answer.
-    pub latency: Duration,
+    /// From the start to the head of the answer, if that is the site's latency.
+    pub latency: Option<Duration>,
 }
 
 impl HostEvent {
-    /// An answer to a request that was started `since_start` ago and took `latency` to its head.
+    /// An answer to a request that was started `since_start` ago.
     #[must_use]
-    pub fn new(
-        answer: Answer,
-        page: bool,
-        jitter: f64,
-        since_start: Duration,
-        latency: Duration,
-    ) -> Self {
+    pub fn new(answer: Answer, page: bool, jitter: f64, since_start: Duration) -> Self {
         Self {
             answer,
             page,
             jitter,
             since_start,
-            latency,
+            latency: None,
         }
     }
 }

@@ -31,8 +31,8 @@ pub(crate) struct Settings {
     pub(crate) keep: Duration,
     pub(crate) max_body: usize,
     pub(crate) reading: Duration,
-    /// Microseconds added to the server's clock.
-    pub(crate) offset: Arc<AtomicI64>,
+    /// The present in microseconds, in place of the server's unless 0.
+    pub(crate) clock: Arc<AtomicI64>,
 }
 
 impl Builder {
@@ -49,7 +49,7 @@ impl Builder {
                 keep: Duration::from_secs(7 * 24 * 3_600),
                 max_body: 64 << 20,
                 reading: Duration::from_secs(60),
-                offset: Arc::default(),
+                clock: Arc::default(),
             },
             on_event: None,
         }
@@ -117,10 +117,10 @@ impl Builder {
         self
     }
 
-    /// Adds so many microseconds to the server's clock, for tests on paused time.
+    /// The present of the script in microseconds, in place of the server's, for tests on paused time.
     #[cfg(feature = "test-util")]
-    pub fn clock_offset(mut self, micros: Arc<AtomicI64>) -> Self {
-        self.settings.offset = micros;
+    pub fn script_clock(mut self, micros: Arc<AtomicI64>) -> Self {
+        self.settings.clock = micros;
         self
     }
 

@@ -3,7 +3,7 @@
 -- KEYS  1 the bucket's mark: since when the server is known to remember, and which server that is
 --       2 the host's state, a hash of the fields that differ from those of a stranger
 --       3 its places: a sorted set of leases by the end of their life
--- ARGV  1 what is asked: acquire, tell or mark    2 microseconds added to the server's clock (0 outside of tests)
+-- ARGV  1 what is asked: acquire, tell or mark    2 the present in a test, else 0: the server's
 --       3 the server's run id as the client knows it, or empty    4 the life of a lease
 --       5 places  6 min_gap  7 max_gap  8 latency_factor  9 pause for 429  10 pause for 503  11 refusals that shut out
 --       12 what is left of the pause that the client knows  13 since its last start  14 since its last end (-1: none)
@@ -11,7 +11,7 @@
 --       acquire: 16 pauses only  17 gap taken  18 starts at its last start  19 origin or empty  20 Crawl-delay (-1: none)
 --                21 how late the grant may be acted upon
 --       tell:    16 renew, end, unused or none  17 signal or empty  18 wait (-1: none)  19 a success for the latency
---                20 page  21 share added to a pause  22 since its start  23 latency
+--                20 page  21 share added to a pause  22 since its start  23 latency (-1: unknown)
 -- All spans are microseconds. The rules are those of `etiquette_core::host::HostState`.
 
 local HOUR = 3600000000
@@ -24,8 +24,11 @@ local LATENCY_KEPT = 600000000
 local MARK_KEPT = 30 * DAY
 
 local op = ARGV[1]
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000000 + tonumber(time[2]) + tonumber(ARGV[2])
+local now = tonumber(ARGV[2])
+if now == 0 then
+  local time = redis.call('TIME')
+  now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
 local run = ARGV[3]
 local lease = tonumber(ARGV[4])
 
@@ -54,7 +57,7 @@ for i = 1, #raw, 2 do
 end
 
 -- A clock that was set back would make all waits longer by as much: the past moves with it.
-local TIMES = { 'ls', 'le', 'sec', 'pu', 'lk', 'rf' }
+local TIMES = { 'ls', 'lu', 'le', 'sec', 'pu', 'lk', 'rf' }
 if s.seen and now < s.seen - 1000000 then
   local shift = s.seen - now
   for _, name in ipairs(TIMES) do
@@ -96,9 +99,9 @@ local function settle()
       end
     end
   end
-  local last = math.max(s.ls or 0, s.pu or 0)
+  local last = math.max(s.ls or 0, s.lu or 0, s.pu or 0)
   if in_flight == 0 and last > 0 and now - last >= DAY then
-    s = { ls = s.ls, le = s.le, n = s.n, cd = s.cd, seen = s.seen }
+    s = { ls = s.ls, lu = s.lu, le = s.le, n = s.n, cd = s.cd, seen = s.seen }
   end
 end
 
@@ -184,7 +187,6 @@ local function roll_second()
 end
 
 local function count_start()
-  s.n = (s.n or 0) + 1
   roll_second()
   s.sc = (s.sc or 0) + 1
 end
@@ -228,7 +230,9 @@ if tonumber(ARGV[13]) >= 0 then learn('ls', now - tonumber(ARGV[13])) end
 if tonumber(ARGV[14]) >= 0 then learn('le', now - tonumber(ARGV[14])) end
 
 local function answered(signal, wait, counts, page, share, started, latency)
-  if latency > (s.lat or 0) then
+  if latency < 0 then
+    -- Other lines further in were part of it.
+  elseif latency > (s.lat or 0) then
     s.lat = latency
   elseif page and counts then
     s.lat = math.floor(((s.lat or 0) + latency) / 2)
@@ -289,7 +293,8 @@ if op == 'acquire' then
   local pauses_only = ARGV[16] == '1'
   local due = math.max(now, s.pu or 0, since + lease)
   if pauses_only then
-    if s.ls and (s.st or 0) > 0 then due = math.max(due, s.ls + scaled(s.ln or 0)) end
+    local last = math.max(s.ls or 0, s.lu or 0)
+    if last > 0 and (s.st or 0) > 0 and ARGV[17] ~= '1' then due = math.max(due, last + scaled(s.ln or 0)) end
   elseif not (ARGV[17] == '1' and (s.n or 0) == tonumber(ARGV[18])) then
     if s.ls then due = math.max(due, s.ls + gap) end
     if s.le and places == 1 then due = math.max(due, s.le + gap) end
@@ -303,11 +308,12 @@ if op == 'acquire' then
   else
     granted = true
     if pauses_only then
-      s.ls = math.max(s.ls or 0, now)
+      s.lu = math.max(s.lu or 0, now)
     else
       redis.call('ZADD', KEYS[3], string.format('%.0f', now + lease), ARGV[15])
       in_flight = in_flight + 1
       -- With several places no end tells when the next one may start: count from the latest start that this allows.
+      s.n = (s.n or 0) + 1
       s.ls = math.max(s.ls or 0, now + (places > 1 and tonumber(ARGV[21]) or 0))
     end
     count_start()
@@ -354,7 +360,7 @@ if (s.st or 0) > 0 or (s.fl or 0) > 0 or (s.rs or 0) > 0 then kept = DAY end
 for _, entry in ipairs(crawl_delays()) do
   kept = math.max(kept, entry[3] + math.max(entry[2], HOUR) - now)
 end
-local owed = math.max(now, (s.ls or 0) + gap, (s.le or 0) + gap, s.pu or 0, now + lease) - now
+local owed = math.max(now, (s.ls or 0) + gap, (s.lu or 0) + gap, (s.le or 0) + gap, s.pu or 0, now + lease) - now
 redis.call('PEXPIRE', KEYS[2], string.format('%.0f', math.ceil((owed + kept) / 1000)))
 if in_flight > 0 then
   redis.call('PEXPIRE', KEYS[3], string.format('%.0f', math.ceil(2 * lease / 1000)))

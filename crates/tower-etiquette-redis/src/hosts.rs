@@ -92,7 +92,7 @@ impl HostStore for RedisStore {
                     .arg(u8::from(event.page))
                     .arg(share)
                     .arg(micros(event.since_start))
-                    .arg(micros(event.latency));
+                    .arg(span(event.latency));
             });
             let _: Row = call.await?;
             Ok(())
@@ -121,12 +121,12 @@ impl RedisStore {
         call.key(self.key(bucket, "h", seen.host))
             .key(self.key(bucket, "l", seen.host));
         let numbers = seen.policy.numbers();
-        let offset = self.0.settings.offset.load(Ordering::SeqCst);
+        let present = self.0.settings.clock.load(Ordering::SeqCst);
         self.0
             .link
             .ask("share a host's budget", move |mut line| async move {
                 call.arg(operation)
-                    .arg(offset)
+                    .arg(present)
                     .arg(&*line.run)
                     .arg(micros(self.0.settings.lease))
                     .arg(numbers.places.get())
@@ -148,7 +148,7 @@ impl RedisStore {
     /// then waits no longer than any other.
     pub(crate) async fn mark_all(&self) -> Result<(), StoreFailed> {
         let lease = micros(self.0.settings.lease);
-        let offset = self.0.settings.offset.load(Ordering::SeqCst);
+        let present = self.0.settings.clock.load(Ordering::SeqCst);
         let left: Vec<u64> = self
             .0
             .link
@@ -162,7 +162,7 @@ impl RedisStore {
                         call.key(self.key(bucket, "h", "-"))
                             .key(self.key(bucket, "l", "-"))
                             .arg("mark")
-                            .arg(offset)
+                            .arg(present)
                             .arg(&*line.run)
                             .arg(lease);
                         let row: (u64,) = call.invoke_async(&mut line.connection).await?;

@@ -231,7 +231,7 @@ impl Host {
                 .saturating_add(1),
             Class::Person | Class::Crawl => self.policy.queue_limit(),
         };
-        core.queue.count() >= limit
+        core.queue.len() >= limit
     }
 
     /// A request that cannot start before `at`.
@@ -506,7 +506,7 @@ impl Host {
     /// The requests under way and waiting.
     pub(super) fn load(&self) -> usize {
         let core = self.core();
-        core.queue.count() + core.state.in_flight() as usize
+        core.queue.len() + core.state.in_flight() as usize
     }
 
     /// Whether forgetting the host changes nothing. The caller makes sure that nobody else holds it.
@@ -535,8 +535,7 @@ impl Core {
         policy: &HostPolicy,
         now: Instant,
     ) -> Option<(Option<Instant>, Duration)> {
-        (!self.queue.is_empty())
-            .then(|| (self.state.paused_until(now), self.gap(policy, now)))
+        (!self.queue.is_empty()).then(|| (self.state.paused_until(now), self.gap(policy, now)))
     }
 
     pub(super) fn gap_taken(&self, at: Option<u64>) -> bool {

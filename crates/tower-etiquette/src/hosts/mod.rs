@@ -190,7 +190,7 @@ impl Hosts {
             let core = host.core();
             totals.paused += usize::from(core.state.paused_until(now).is_some());
             totals.in_flight += u64::from(core.state.in_flight());
-            totals.waiting += core.queue.count() as u64;
+            totals.waiting += core.queue.len() as u64;
         });
         totals
     }
@@ -356,7 +356,7 @@ pub(crate) fn origin_of(uri: &Uri, configured: Option<Origin>) -> Result<Origin,
 
 fn snapshot(host: &Host, now: Now) -> HostSnapshot {
     let mut core = host.core();
-    let waiting = core.queue.count();
+    let waiting = core.queue.len();
     let name = Some(host.name.to_string());
     core.state.snapshot(&host.policy, now, name, waiting)
 }

@@ -131,7 +131,7 @@ impl Permit {
         let (received, latency) = self.untold?;
         let now = self.hosts.clock().now().monotonic;
         let mut event = event(&received, now);
-        event.latency = latency;
+        event.latency = event.latency.and(Some(latency));
         Some(event)
     }
 

@@ -62,7 +62,7 @@ impl Queue {
     }
 
     /// Those who wait, the ones who stepped out included.
-    pub(super) fn count(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.waiting.len() + self.away.len()
     }
 

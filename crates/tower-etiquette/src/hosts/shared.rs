@@ -442,11 +442,7 @@ pub(super) fn number_of(origin: &Origin) -> u64 {
 /// An answer as others are told of it.
 pub(super) fn event(received: &Received, now: Instant) -> HostEvent {
     let since = now.saturating_duration_since(received.started);
-    HostEvent::new(
-        received.answer,
-        received.page,
-        received.jitter,
-        since,
-        since,
-    )
+    let mut event = HostEvent::new(received.answer, received.page, received.jitter, since);
+    event.latency = received.timed.then_some(since);
+    event
 }
