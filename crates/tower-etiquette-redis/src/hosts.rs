@@ -18,7 +18,13 @@ type Row = (u8, u64, u64, u64, i64, u64, u32);
 impl HostStore for RedisStore {
     fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
         Box::pin(async move {
-            let late = self.0.late.load(Ordering::Relaxed);
+            // On a clock of its own nothing is late.
+            let timed = self.0.settings.clock.load(Ordering::SeqCst) == 0;
+            let late = if timed {
+                self.0.late.load(Ordering::Relaxed)
+            } else {
+                0
+            };
             let asked = Instant::now();
             let call = self.call("acquire", seen, |call| {
                 call.arg(self.lease_name(ask.lease.0))
@@ -48,8 +54,8 @@ impl HostStore for RedisStore {
             if granted == 0 {
                 return Ok(Acquired::Wait(Duration::from_micros(wait), shared));
             }
-            let placed = !ask.ask.pauses_only && seen.policy.numbers().places.get() > 1;
-            if placed && took > late {
+            let spaced = timed && !ask.ask.pauses_only && seen.policy.numbers().places.get() > 1;
+            if spaced && took > late {
                 // The next one may start sooner after this one than the gap: it is given back.
                 let step = Some(Step::Unused(ask.lease));
                 self.tell(seen, News::new(step, None)).await?;

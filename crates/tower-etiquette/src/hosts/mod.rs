@@ -199,13 +199,18 @@ impl Hosts {
     /// client of their own. What comes back is told to the [`Start`], which is dropped at the end of the body.
     ///
     /// # Errors
-    /// [`HostRefused`] when pause, gap or places do not allow it now, or somebody waits already.
+    /// [`HostRefused`] when pause, gap or places do not allow it now, or somebody waits already; always, without a time,
+    /// where hosts are shared through a store, which cannot be asked in an instant.
     pub fn try_start(&self, origin: &Origin) -> Result<Start, Refusal> {
         let now = self.0.clock.monotonic();
         let Some(host) = self.host(origin, now) else {
             let why = HostRefusal::HostsFull;
             return Err(HostRefused::new(origin.clone(), why, None, None).into());
         };
+        if self.0.link.is_some() {
+            let why = HostRefusal::Paused;
+            return Err(HostRefused::new(origin.clone(), why, None, None).into());
+        }
         match host.start_at_once(now) {
             Ok(()) => Ok(Start(Permit::new(
                 self.clone(),
