@@ -334,3 +334,155 @@ impl<'r> Group<'r> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::*;
+
+    fn token(text: &str) -> ProductToken {
+        text.parse().unwrap()
+    }
+
+    fn allowed(robots: &Robots, path: &str) -> bool {
+        robots.group(&token("a")).check(path.as_bytes()).allowed()
+    }
+
+    #[test]
+    fn a_crawler_that_was_not_parsed_for_may_fetch_nothing() {
+        let file = b"User-agent: b\nDisallow: /b\nUser-agent: *\nDisallow: /s\n";
+        let robots = Robots::builder().tokens([token("a")]).parse(file);
+        assert!(allowed(&robots, "/b"));
+        assert!(!allowed(&robots, "/s"));
+        let group = robots.group(&token("b"));
+        let verdict = group.check(b"/x");
+        assert_eq!(
+            (verdict.allowed(), verdict.cause()),
+            (false, Cause::NotParsedFor)
+        );
+        assert_eq!(group.check(b"/robots.txt").cause(), Cause::RobotsTxt);
+    }
+
+    #[test]
+    fn a_name_is_one_thing_and_the_group_for_all_another() {
+        let robots = Robots::parse(b"User-agent: B\nUser-agent: *\nDisallow: /\n");
+        assert!(robots.names(&token("b")));
+        assert!(!robots.names(&token("a")));
+        assert!(robots.named_group(&token("a")).is_none());
+        assert_eq!(robots.group(&token("a")).name(), Some("*"));
+        assert_eq!(robots.group(&token("b")).name(), Some("b"));
+        assert_eq!(robots.group_names().collect::<Vec<_>>(), ["*", "B"]);
+    }
+
+    #[test]
+    fn what_describes_a_group_is_for_the_names_above_it() {
+        let file = b"Host: x\nUser-agent: a\nCrawl-delay: 5\nUser-agent: b\nCrawl-delay: 9\nDisallow: /p\nX-Note: both\n";
+        let robots = Robots::parse(file);
+        let delay = |name: &str| robots.group(&token(name)).crawl_delay();
+        assert_eq!(delay("a"), Some(Duration::from_secs(5)));
+        assert_eq!(delay("b"), Some(Duration::from_secs(9)));
+        for name in ["a", "b"] {
+            let group = robots.group(&token(name));
+            assert!(!group.check(b"/p").allowed());
+            let records: Vec<&str> = group.records().map(|record| record.name()).collect();
+            assert_eq!(records, ["x-note"]);
+        }
+        let outside: Vec<u32> = robots.records().map(|record| record.line()).collect();
+        assert_eq!(outside, [1]);
+    }
+
+    #[test]
+    fn the_longest_delay_and_the_slowest_rate_hold() {
+        let file =
+            b"User-agent: a\nCrawl-delay: 2\nCrawl-delay: 7\nCrawl-delay: 3\nRequest-rate: 1/5\n\
+            Request-rate: 1/1m\nRequest-rate: 1/1h 0900-1700\n";
+        let robots = Robots::parse(file);
+        let group = robots.group(&token("a"));
+        assert_eq!(group.crawl_delay(), Some(Duration::from_secs(7)));
+        let rate = group.request_rate().unwrap();
+        assert_eq!(rate.gap(), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_rule_over_the_limits_closes_more_or_opens_nothing() {
+        let stars = "x*".repeat(70);
+        let file =
+            format!("User-agent: a\nDisallow: /{stars}y\nAllow: /p*{stars}y\nDisallow: /p\n");
+        let robots = Robots::parse(file.as_bytes());
+        assert_eq!(robots.rules_over_limit(), 2);
+        let crosses = "x".repeat(70);
+        assert!(!allowed(&robots, &format!("/{crosses}")));
+        assert!(!allowed(&robots, &format!("/p{crosses}y")));
+        assert!(allowed(&robots, "/x"));
+        // The rule is still told as it was written.
+        let verdict = robots
+            .group(&token("a"))
+            .check(format!("/{crosses}").as_bytes());
+        assert_eq!(verdict.rule().unwrap().text(), format!("/{stars}y"));
+    }
+
+    #[test]
+    fn only_so_many_rules_with_wildcards_are_matched_in_full() {
+        let mut file = "User-agent: a\n".to_owned();
+        for number in 0..10_000 {
+            let _ = writeln!(file, "Disallow: /*q{number}");
+        }
+        file += "Disallow: /late/*x\nAllow: /late/*\nAllow: /late/*z\n";
+        let robots = Robots::parse(file.as_bytes());
+        assert_eq!(robots.rules_over_limit(), 2);
+        assert!(!allowed(&robots, "/late/y"));
+        assert!(!allowed(&robots, "/late/z"));
+        assert!(allowed(&robots, "/late"));
+        assert!(!allowed(&robots, "/9q9999"));
+    }
+
+    #[test]
+    fn what_lies_beyond_the_limit_is_not_read() {
+        let mut file = b"User-agent: a\n".to_vec();
+        file.resize(MAX_OCTETS, b'#');
+        file.extend(b"\nDisallow: /b\n");
+        let robots = Robots::parse(&file);
+        assert!(robots.is_cut() && allowed(&robots, "/b"));
+        let more = Robots::builder().max_octets(2 * MAX_OCTETS).parse(&file);
+        assert!(!more.is_cut() && !allowed(&more, "/b"));
+    }
+
+    #[test]
+    fn other_files_are_told() {
+        let what = |octets: &[u8]| Robots::parse(octets).unusable();
+        assert_eq!(what(b"\n <html>\n"), Some(Unusable::Html));
+        assert_eq!(what(b"\xff\xfeU\0s\0"), Some(Unusable::Utf16));
+        assert_eq!(what(b"not found"), Some(Unusable::NoRecord));
+        for text in ["", "# nothing\n", "<html>\nUser-agent: *\n", "Sitemap: x"] {
+            assert_eq!(what(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_in_proportion_to_what_was_read() {
+        let mut rules = "User-agent: a\n".to_owned();
+        let mut groups = String::new();
+        for number in 0..500 {
+            let _ = writeln!(rules, "Disallow: /catalog/{number}/*?sort=");
+            let _ = writeln!(rules, "Allow: /catalog/{number}/index.html");
+            let name: String = number
+                .to_string()
+                .bytes()
+                .map(|digit| (digit + 49) as char)
+                .collect();
+            let _ = writeln!(
+                groups,
+                "User-agent: {name}-bot\nDisallow: /{number}/\nCrawl-delay: 3\n"
+            );
+        }
+        for file in [&rules, &groups] {
+            let size = Robots::parse(file.as_bytes()).size();
+            assert!(2 * size <= 3 * file.len(), "{size} of {}", file.len());
+        }
+        let own = Robots::builder()
+            .tokens([token("a")])
+            .parse(groups.as_bytes());
+        assert!(own.size() < 300, "{}", own.size());
+    }
+}
