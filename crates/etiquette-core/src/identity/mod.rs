@@ -10,6 +10,8 @@
 //! **Non-goals**: a default. A library's name never stands in for its user's.
 
 mod builder;
+#[cfg(feature = "serde")]
+mod config;
 mod invalid;
 mod judge;
 mod known;

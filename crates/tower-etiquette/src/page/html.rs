@@ -12,10 +12,9 @@ body{font:1rem/1.55 system-ui,sans-serif;max-width:42rem;margin:2.5rem auto;padd
 h1{font-size:1.6rem;line-height:1.25;margin:0 0 .75rem;overflow-wrap:anywhere}\
 h2{font-size:1.1rem;margin:2rem 0 .4rem}\
 p{margin:.4rem 0}\
-pre{overflow-x:auto;padding:.75rem 1rem;border:1px solid color-mix(in srgb,currentColor 25%,transparent);\
+pre{white-space:pre-wrap;overflow-wrap:anywhere;padding:.75rem 1rem;border:1px solid color-mix(in srgb,currentColor 25%,transparent);\
 border-radius:.4rem;background:color-mix(in srgb,currentColor 6%,transparent)}\
-code,pre{font:.9rem/1.5 ui-monospace,monospace}\
-nav{font-size:.9rem;margin-bottom:1.5rem}nav a{margin-right:.75rem}\
+pre{font:.9rem/1.5 ui-monospace,monospace}\
 a{overflow-wrap:anywhere}";
 
 impl Told {
@@ -125,15 +124,15 @@ impl Page<'_> {
             let link = escaped(keys);
             let _ = writeln!(self.html, "<p><a href=\"{link}\">{link}</a></p>");
         }
-        self.heading(Say::Contact);
         if let Some(contact) = &told.contact {
+            self.heading(Say::Contact);
             let contact = escaped(contact);
             let _ = writeln!(
                 self.html,
                 "<p><a href=\"mailto:{contact}\">{contact}</a></p>"
             );
+            self.paragraph(Say::ContactNote);
         }
-        self.paragraph(Say::ContactNote);
         self.html.push_str("</body>\n</html>\n");
     }
 
