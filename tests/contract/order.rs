@@ -1,13 +1,15 @@
 //! In any order nothing panics or hangs, and each layer keeps its own promise for the requests that reach it.
 
 use bytes::Bytes;
+use etiquette_core::signing::{Signer, SigningKey};
 use http::{Request, Response};
 use http_body::Body;
 use http_body_util::Empty;
 use tower::{Layer, Service};
 use tower_etiquette::{
     Accept, AcceptLayer, BoxError, BoxedService, ConditionalCacheLayer, HostBudgetLayer, Hosts,
-    Refusal, RetryAfterLayer, RobotsLayer, UserAgentLayer,
+    PreferencesLayer, Refusal, RefusalLayer, RetryAfterLayer, RobotsLayer, SignLayer,
+    UserAgentLayer,
 };
 
 use crate::probe::{Client, GAP, PAUSE, Probe, get, hosts, identity, in_time};
@@ -21,14 +23,17 @@ const LAYERS: [&str; 6] = [
     "budget",
 ];
 
-/// Each of them as it is used without the others.
-pub(crate) const ALONE: [&str; 6] = [
+/// Each of them as it is used without the others, and the layers that stand beside the six.
+pub(crate) const ALONE: [&str; 9] = [
     "user_agent",
     "accept",
     "robots alone",
     "cache",
     "retry_after",
     "budget",
+    "preferences",
+    "refusal",
+    "sign",
 ];
 
 /// One layer around `inner`. It asks of `inner` what its own bounds say, and gives a service that can be shared.
@@ -53,6 +58,13 @@ where
         "cache" => BoxedService::new(ConditionalCacheLayer::new().layer(inner)),
         "retry_after" => BoxedService::new(RetryAfterLayer::new(hosts.clone()).layer(inner)),
         "budget" => BoxedService::new(HostBudgetLayer::new(hosts.clone()).layer(inner)),
+        "preferences" => BoxedService::new(PreferencesLayer::new().layer(inner)),
+        "refusal" => BoxedService::new(RefusalLayer::new().layer(inner)),
+        "sign" => {
+            let (key, _) = SigningKey::generate().unwrap();
+            let signer = Signer::new(key, "https://www.example.com").unwrap();
+            BoxedService::new(SignLayer::new(signer).layer(inner))
+        }
         other => panic!("{other}"),
     }
 }

@@ -185,3 +185,15 @@ pub(crate) async fn in_time<F: Future>(what: &str, future: F) -> F::Output {
         .await
         .unwrap_or_else(|_| panic!("hangs: {what}"))
 }
+
+/// The probe itself: it tells an instance that was ready from its clone.
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "called without being ready")]
+async fn a_clone_of_a_ready_probe_is_not_ready() {
+    let mut ready = Probe::default();
+    let request = || Request::get(SITE).body(()).unwrap();
+    ServiceExt::<Request<()>>::ready(&mut ready).await.unwrap();
+    let mut clone = ready.clone();
+    ready.call(request()).await.unwrap();
+    let _ = clone.call(request());
+}
