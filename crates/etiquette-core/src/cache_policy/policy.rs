@@ -329,7 +329,7 @@ mod tests {
     use http::Version;
 
     use super::*;
-    use crate::cache_policy::{Exchange, Extent};
+    use crate::cache_policy::{Exchange, Extent, http_date};
 
     fn map(lines: &[(&'static str, &str)]) -> HeaderMap {
         lines
@@ -543,5 +543,131 @@ mod tests {
             );
         }
         assert!(!shared.stores(200, &[], &[fresh[0], ("vary", "*")]));
+    }
+
+    /// The reading of RFC 9111, 4.2, step by step and in seconds, for what the property test throws at it.
+    mod by_the_book {
+        /// One response and one request for it, in whole seconds.
+        #[derive(Clone, Copy, Debug)]
+        pub(super) struct Situation {
+            pub(super) max_age: Option<u64>,
+            pub(super) s_maxage: Option<u64>,
+            /// Expires, seconds after Date.
+            pub(super) expires: Option<i64>,
+            /// Date, seconds before the answer came.
+            pub(super) date: i64,
+            pub(super) age: Option<u64>,
+            /// Seconds between request and answer.
+            pub(super) delay: u64,
+            /// Seconds since the answer came.
+            pub(super) resident: u64,
+            pub(super) shared: bool,
+        }
+
+        pub(super) fn is_fresh(s: &Situation) -> bool {
+            // 4.2.1, in its order.
+            let lifetime = if let (true, Some(s_maxage)) = (s.shared, s.s_maxage) {
+                s_maxage
+            } else if let Some(max_age) = s.max_age {
+                max_age
+            } else if let Some(expires) = s.expires {
+                u64::try_from(expires).unwrap_or(0)
+            } else {
+                0
+            };
+            // 4.2.3.
+            let apparent_age = u64::try_from(s.date).unwrap_or(0);
+            let corrected_age_value = s.age.unwrap_or(0) + s.delay;
+            let corrected_initial_age = apparent_age.max(corrected_age_value);
+            let current_age = corrected_initial_age + s.resident;
+            lifetime > current_age
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn freshness_is_what_the_rfc_says(
+            max_age in proptest::option::of(0_u64..40),
+            s_maxage in proptest::option::of(0_u64..40),
+            expires in proptest::option::of(-20_i64..40),
+            date in -20_i64..40,
+            age in proptest::option::of(0_u64..40),
+            delay in 0_u64..10,
+            resident in 0_u64..40,
+            shared: bool,
+        ) {
+            let situation = by_the_book::Situation {
+                max_age, s_maxage, expires, date, age, delay, resident, shared,
+            };
+            let case = Case::new(CachePolicy { shared, ..CachePolicy::default() });
+            let dated = |ago: i64| {
+                let span = Duration::from_secs(ago.unsigned_abs());
+                let came = case.at(delay).wall;
+                http_date(if ago < 0 { came + span } else { came - span })
+            };
+            let mut headers = HeaderMap::new();
+            headers.insert("date", dated(date));
+            if let Some(expires) = expires {
+                headers.insert("expires", dated(date - expires));
+            }
+            if let Some(age) = age {
+                headers.insert("age", age.into());
+            }
+            for (name, value) in [("max-age", max_age), ("s-maxage", s_maxage)] {
+                if let Some(value) = value {
+                    headers.append("cache-control", format!("{name}={value}").parse().unwrap());
+                }
+            }
+            let exchange = Exchange {
+                asked: case.start,
+                received: case.at(delay),
+                queued: Duration::ZERO,
+            };
+            let stored = StoredResponse::new(
+                StatusCode::OK,
+                Version::HTTP_11,
+                &headers,
+                Selecting::default(),
+                Extent::Whole,
+                &exchange,
+                shared,
+            );
+            let wishes = RequestDirectives::default();
+            let fresh = matches!(
+                case.policy.reuse(&wishes, &stored, &case.at(delay + resident)),
+                Reuse::Fresh { .. }
+            );
+            proptest::prop_assert_eq!(fresh, by_the_book::is_fresh(&situation), "{:?}", situation);
+        }
+
+        #[test]
+        fn no_field_breaks_the_policy(
+            lines in proptest::collection::vec(("cache-control|vary|expires|date|age|etag|content-range|range|if-none-match|if-modified-since|if-range|accept-language|pragma|last-modified", "[ -~]{0,40}"), 0..12),
+            status in 100_u16..1_000,
+            shared: bool,
+        ) {
+            let mut headers = HeaderMap::new();
+            for (name, value) in &lines {
+                if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
+                    headers.append(name, value);
+                }
+            }
+            let case = Case::new(CachePolicy { shared, ..CachePolicy::default() });
+            let status = StatusCode::from_u16(status).unwrap();
+            let uri = Uri::from_static("http://h/r");
+            let storing = case.policy.storing(&Method::GET, &uri, &headers, status, &headers);
+            let Storing::Store(selecting) = storing else { return Ok(()) };
+            let exchange = Exchange {
+                asked: case.start,
+                received: case.start,
+                queued: Duration::ZERO,
+            };
+            let stored = StoredResponse::new(status, Version::HTTP_11, &headers, selecting, Extent::Whole, &exchange, shared);
+            proptest::prop_assert!(stored.selecting().matches(&headers));
+            let _ = case.policy.reuse(&RequestDirectives::of(&headers), &stored, &case.at(5));
+            let _ = stored.freshen(&headers, Selecting::default(), &exchange, shared, true);
+            let read = StoredResponse::decode(&stored.encode());
+            proptest::prop_assert!(read.is_some());
+        }
     }
 }

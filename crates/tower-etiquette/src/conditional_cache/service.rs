@@ -249,6 +249,12 @@ fn consider<'a, St>(
                 ttl,
             }
         }
+        // It may be used while somebody asks; this caller wants nobody to ask.
+        Reuse::StaleWhileRevalidate { ttl, .. } => Step::Answer {
+            variant,
+            shape,
+            ttl,
+        },
         _ if wishes.only_if_cached => Step::Refuse,
         Reuse::Validate {
             forward,

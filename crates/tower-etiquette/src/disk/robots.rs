@@ -2,7 +2,7 @@
 
 use etiquette_core::robots_txt::{StoredOutcome, StoredRobots};
 use etiquette_core::store::{RobotsKey, RobotsStore, StoreFuture};
-use redb::{ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::{ReadableDatabase, TableDefinition, TableError};
 
 use super::store::DiskStore;
 
