@@ -13,6 +13,9 @@ mod scenario;
 #[path = "../vectors/retry_after/site.rs"]
 mod site;
 
+#[path = "../compare/src/scale/sim.rs"]
+mod sim;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -49,6 +52,21 @@ fn never_sooner_whatever_happens() {
     if let Err(failure) = outcome {
         panic!("{failure}");
     }
+}
+
+/// A million with `cargo run --release -p compare -- scale`.
+#[test]
+fn ten_thousand_hosts_are_owed_nothing() {
+    let findings = sim::simulate(10_000);
+    assert_eq!(findings.violations, 0, "{findings:?}");
+    assert!(findings.used >= 0.98, "{findings:?}");
+    let last_gap = findings.last_gap.expect("some sites complain for ever");
+    assert!(last_gap.as_secs() >= 3_600, "{findings:?}");
+    assert!(
+        findings.most_remembered <= 10_000 && findings.days > 0.5,
+        "{findings:?}"
+    );
+    assert!(findings.requests >= 100_000 && findings.first.is_none());
 }
 
 fn defaults() -> Value {

@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+mod budget;
 mod cache;
 mod heap;
 mod robots;
+mod scale;
 mod timing;
 
 #[global_allocator]
@@ -20,8 +22,14 @@ fn main() -> ExitCode {
         ["robots"] => robots::run(false),
         ["robots", "--json"] => robots::run(true),
         ["robots", "one", peer, case, what] => robots::one(peer, case, what),
+        ["budget"] => budget::run(false),
+        ["budget", "--json"] => budget::run(true),
+        ["scale"] => scale::run(1_000_000),
+        ["scale", hosts] if hosts.parse::<u32>().is_ok() => {
+            scale::run(hosts.parse().expect("a number"))
+        }
         _ => {
-            eprintln!("usage: compare robots|cache [--json]");
+            eprintln!("usage: compare robots|cache|budget [--json], compare scale [HOSTS]");
             ExitCode::from(2)
         }
     }
