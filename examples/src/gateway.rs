@@ -70,6 +70,7 @@ pub struct Options {
 
 /// A layer's name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[non_exhaustive]
 pub enum Name {
     /// The client's own name on each request.
     UserAgent,

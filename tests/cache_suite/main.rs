@@ -6,6 +6,8 @@
 //! Left out as the suite's authors do for caches that are no browsers and no CDNs: `browser_only` and `cdn_only`.
 //! hyper's servers cannot send 1xx responses, so the interim tests are played and fail.
 
+#![allow(clippy::print_stdout, reason = "a test says what it skips and counts")]
+
 mod client;
 mod origin;
 mod verdict;

@@ -457,10 +457,13 @@ async fn a_user_fetch_is_bound_by_a_group_that_names_it() {
     );
 }
 
+/// The encoded record and the octets of the file.
+type Stored = (Vec<u8>, Option<Bytes>);
+
 /// A store in memory that several layers share, as processes share a server.
 #[derive(Debug, Default)]
 struct Store {
-    records: Mutex<HashMap<RobotsKey, (Vec<u8>, Option<Bytes>)>>,
+    records: Mutex<HashMap<RobotsKey, Stored>>,
     claimed: Mutex<bool>,
     down: AtomicBool,
 }

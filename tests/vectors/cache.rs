@@ -496,6 +496,6 @@ trait IntoParts {
 impl<B: Body<Data = Bytes, Error = BoxError> + Unpin> IntoParts for Response<B> {
     type Body = B;
     fn into_parts(self) -> (http::response::Parts, B) {
-        Response::into_parts(self)
+        Self::into_parts(self)
     }
 }

@@ -3,6 +3,8 @@
 //! Each reads the committed copy beside this file and, when the environment variable `ETIQUETTE_VECTORS` names a
 //! folder, the same sub-folder and file names there.
 
+#![allow(clippy::print_stdout, reason = "a test says what it skips and counts")]
+
 mod accept;
 mod cache;
 mod discovery;

@@ -40,6 +40,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it reads like an assertion")]
 fn same<T: PartialEq + Debug>(what: &str, expected: T, came: T) -> Result<(), String> {
     if expected == came {
         Ok(())

@@ -184,7 +184,7 @@ fn base64(octets: &[u8]) -> String {
             char::from(ALPHABET[usize::from(sextet)])
         })
         .collect();
-    while text.len() % 4 > 0 {
+    while !text.len().is_multiple_of(4) {
         text.push('=');
     }
     text

@@ -140,9 +140,9 @@ impl Builder {
                 .retries(1)
                 .connection_timeout(self.settings.timeout)
                 .response_timeout(self.settings.timeout);
-            Server::Cluster(builder.build().map_err(wrong)?)
+            Server::Cluster(Box::new(builder.build().map_err(wrong)?))
         } else {
-            Server::Single(Client::open(self.urls.concat()).map_err(wrong)?)
+            Server::Single(Box::new(Client::open(self.urls.concat()).map_err(wrong)?))
         };
         let link = Link::new(server, self.settings.timeout, self.on_event);
         Ok(RedisStore(Arc::new(Inner {

@@ -20,8 +20,8 @@ use crate::event::{Cause, Event};
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 pub(crate) enum Server {
-    Single(Client),
-    Cluster(ClusterClient),
+    Single(Box<Client>),
+    Cluster(Box<ClusterClient>),
 }
 
 /// A connection to a server, or to all of a Cluster.

@@ -31,7 +31,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.write_str("the request got no response")
     }
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source()
+        Some(self.0.as_ref())
     }
 }
 
@@ -67,3 +67,24 @@ impl fmt::Display for TooManyRedirects {
 }
 
 impl StdError for TooManyRedirects {}
+
+#[cfg(test)]
+mod tests {
+    use etiquette_core::InvalidOrigin;
+    use etiquette_core::refusal::NoOrigin;
+
+    use super::*;
+
+    #[test]
+    fn the_refusal_is_found_in_it_and_debug_tells_it() {
+        let refusal = Refusal::from(NoOrigin::new(InvalidOrigin::Relative));
+        let error = Error::new(refusal.clone().into());
+        assert_eq!(Refusal::find(&error), Some(&refusal));
+        assert!(format!("{error:?}").contains("no scheme"), "{error:?}");
+        let other = Error::new(TooManyRedirects.into());
+        assert_eq!(
+            format!("{other:?}"),
+            "more redirects than this client follows"
+        );
+    }
+}
