@@ -40,8 +40,8 @@ if not since or (run ~= '' and mark[2] ~= run) or now < since then
   since = now
   redis.call('HSET', KEYS[1], 'since', string.format('%.0f', now), 'run', run)
 end
-redis.call('PEXPIRE', KEYS[1], MARK_KEPT / 1000)
 if op == 'mark' then
+  redis.call('PEXPIRE', KEYS[1], MARK_KEPT / 1000)
   return { string.format('%.0f', math.max(since + lease - now, 0)) }
 end
 
@@ -361,6 +361,8 @@ for _, entry in ipairs(crawl_delays()) do
   kept = math.max(kept, entry[3] + math.max(entry[2], HOUR) - now)
 end
 local owed = math.max(now, (s.ls or 0) + gap, (s.lu or 0) + gap, (s.le or 0) + gap, s.pu or 0, now + lease) - now
+-- A full server refuses a script at its first write that needs memory: what needs none comes last.
+redis.call('PEXPIRE', KEYS[1], MARK_KEPT / 1000)
 redis.call('PEXPIRE', KEYS[2], string.format('%.0f', math.ceil((owed + kept) / 1000)))
 if in_flight > 0 then
   redis.call('PEXPIRE', KEYS[3], string.format('%.0f', math.ceil(2 * lease / 1000)))

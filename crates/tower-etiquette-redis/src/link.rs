@@ -100,7 +100,8 @@ impl Link {
     where
         F: Future<Output = RedisResult<T>>,
     {
-        if let Some((since, cause, again)) = self.state().failing {
+        let failing = self.state().failing;
+        if let Some((since, cause, again)) = failing {
             let now = Instant::now();
             if now < again {
                 return Err(StoreFailed::new(doing, Failing));

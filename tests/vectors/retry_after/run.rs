@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use etiquette_core::Clock;
+use etiquette_core::host_store::HostStore;
 use http::{Method, Request, Response, Uri, header};
 use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -73,18 +74,38 @@ const WALL: u64 = 1_796_076_000;
 /// No row needs longer: three days.
 const END: f64 = 3.0 * 86_400.0;
 
+/// Where processes share their hosts.
+pub(crate) trait Nodes {
+    /// The store as the process sees it.
+    fn store(&self, node: u64) -> Arc<dyn HostStore>;
+    /// The process dies without a word.
+    fn kill(&self, node: u64);
+    /// Nobody can reach the store any more.
+    fn down(&self);
+}
+
 pub(crate) fn play(scenario: &Scenario, arrangement: Arrangement) -> Played {
+    play_on(scenario, arrangement, None)
+}
+
+/// Plays it with processes that share hosts, if `nodes` are given.
+pub(crate) fn play_on(
+    scenario: &Scenario,
+    arrangement: Arrangement,
+    nodes: Option<&dyn Nodes>,
+) -> Played {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime needs nothing");
-    runtime.block_on(Run::new(scenario, arrangement).play())
+    runtime.block_on(Run::new(scenario, arrangement, nodes).play())
 }
 
 struct Run<'a> {
     scenario: &'a Scenario,
     arrangement: Arrangement,
+    nodes: Option<&'a dyn Nodes>,
     site: Site,
     clock: Arc<PausedClock>,
     start: Instant,
@@ -106,7 +127,7 @@ enum Event<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, arrangement: Arrangement) -> Self {
+    fn new(scenario: &'a Scenario, arrangement: Arrangement, nodes: Option<&'a dyn Nodes>) -> Self {
         let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(WALL);
         let clock = Arc::new(PausedClock::new(wall));
         clock.jump(scenario.number("client_wall_offset").unwrap_or(0.0) as i64);
@@ -119,6 +140,7 @@ impl<'a> Run<'a> {
         Self {
             scenario,
             arrangement,
+            nodes,
             site,
             clock,
             start: Instant::now(),
@@ -148,7 +170,9 @@ impl<'a> Run<'a> {
         events.sort_by(|one, two| one.0.total_cmp(&two.0));
 
         let mut clients: HashMap<u64, Client> = HashMap::new();
-        let shared = self.new_hosts();
+        let shared = self.new_hosts(1);
+        let mut nodes = HashMap::from([(1, shared)]);
+        let mut of_node: HashMap<u64, Vec<tokio::task::AbortHandle>> = HashMap::new();
         let mut tasks: HashMap<Option<String>, Vec<tokio::task::JoinHandle<()>>> = HashMap::new();
         let mut polled_ready = Vec::new();
         let mut strikes = HashMap::new();
@@ -159,7 +183,14 @@ impl<'a> Run<'a> {
             match event {
                 Event::Submit(submit) => {
                     let stack = submit.row["stack"].as_u64().unwrap_or(0);
-                    let client = &*clients.entry(stack).or_insert_with(|| self.client(&shared));
+                    let node = submit.row["node"].as_u64().unwrap_or(1);
+                    let shared = nodes
+                        .entry(node)
+                        .or_insert_with(|| self.new_hosts(node))
+                        .clone();
+                    let client = &*clients
+                        .entry(stack * 1_000 + node)
+                        .or_insert_with(|| self.client(&shared, node));
                     let id = submit.row["id"].as_str().map(str::to_owned);
                     for _ in 0..submit.n {
                         if submit.row["ready_only"].as_bool() == Some(true) {
@@ -176,6 +207,7 @@ impl<'a> Run<'a> {
                         serial += 1;
                         let caller = self.caller(submit, group, client.clone());
                         let task = tokio::spawn(caller.call());
+                        of_node.entry(node).or_default().push(task.abort_handle());
                         tasks.entry(id.clone()).or_default().push(task);
                     }
                 }
@@ -186,6 +218,17 @@ impl<'a> Run<'a> {
                         }
                     } else if let Some(seconds) = event["wall_jump"].as_i64() {
                         self.clock.jump(seconds);
+                    } else if let (Some(node), Some(nodes)) =
+                        (event["kill_node"].as_u64(), self.nodes)
+                    {
+                        nodes.kill(node);
+                        for task in of_node.remove(&node).into_iter().flatten() {
+                            task.abort();
+                        }
+                    } else if let ("down", Some(nodes)) =
+                        (event["store"].as_str().unwrap_or_default(), self.nodes)
+                    {
+                        nodes.down();
                     } else {
                         panic!("{}: unknown event {event}", self.scenario.id);
                     }
@@ -281,11 +324,14 @@ impl<'a> Run<'a> {
         policy
     }
 
-    fn new_hosts(&mut self) -> Hosts {
+    fn new_hosts(&mut self, node: u64) -> Hosts {
         let policy = self.policy();
         let mut hosts = Hosts::builder()
             .policy(policy.clone())
-            .clock(Arc::clone(&self.clock) as Arc<dyn Clock>);
+            .clock(self.clock_of(node));
+        if let Some(nodes) = self.nodes {
+            hosts = hosts.store(nodes.store(node));
+        }
         for (host, own) in self.scenario.config["override"]
             .as_object()
             .into_iter()
@@ -315,14 +361,27 @@ impl<'a> Run<'a> {
         hosts
     }
 
-    fn client(&mut self, shared: &Hosts) -> Client {
+    /// The wall clocks of processes may differ.
+    fn clock_of(&self, node: u64) -> Arc<dyn Clock> {
+        match self.scenario.config["node_wall_offset"][node.to_string()].as_i64() {
+            Some(seconds) => {
+                let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(WALL);
+                let clock = PausedClock::new(wall);
+                clock.jump(seconds);
+                Arc::new(clock)
+            }
+            None => Arc::clone(&self.clock) as _,
+        }
+    }
+
+    fn client(&mut self, shared: &Hosts, node: u64) -> Client {
         let mut client = boxed(self.site.clone());
         let mut budget_hosts = shared.clone();
         for layer in self.arrangement.layers.iter().rev() {
             let hosts = if self.arrangement.shared {
                 shared.clone()
             } else {
-                self.new_hosts()
+                self.new_hosts(node)
             };
             client = match *layer {
                 "budget" => {

@@ -1,0 +1,7 @@
+//! What several processes share, against a real server: `redis-server` or `valkey-server` from the PATH, which the tests
+//! start themselves on free ports of this machine. Without one each test says so and is skipped.
+
+mod faults;
+mod rows;
+mod server;
+mod stores;

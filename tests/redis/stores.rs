@@ -1,0 +1,463 @@
+//! robots.txt and responses on a server, and a server that cannot be used.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use etiquette_core::Origin;
+use etiquette_core::cache_policy::{Extent, Received, Selecting, StoredResponse};
+use etiquette_core::host::{Ask, HostPolicy};
+use etiquette_core::host_store::{Acquired, HostAsk, HostStore, LeaseId, News, Seen, Step};
+use etiquette_core::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
+use etiquette_core::store::{Claim, ResponseKey, ResponseStore, RobotsKey, RobotsStore};
+use http::{HeaderMap, StatusCode, Version};
+use tower_etiquette_redis::{Cause, Event, RedisStore};
+
+use crate::server::Server;
+
+const LEASE: Duration = Duration::from_millis(200);
+
+fn key() -> RobotsKey {
+    RobotsKey {
+        origin: Origin::of(&"https://site.example".parse().unwrap()).unwrap(),
+        token: "ExampleBot".parse().unwrap(),
+    }
+}
+
+fn copy(outcome: StoredOutcome) -> StoredRobots {
+    let second = |n| SystemTime::UNIX_EPOCH + Duration::from_secs(n);
+    StoredRobots {
+        copy: Some(StoredCopy {
+            outcome,
+            validators: Validators {
+                etag: Some("\"one\"".parse().unwrap()),
+                last_modified: None,
+            },
+            confirmed: second(1_796_076_000),
+            life: Duration::from_secs(3_600),
+        }),
+        failing: None,
+    }
+}
+
+#[tokio::test]
+async fn one_process_reads_robots_txt_for_all() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let store = |_| {
+        RedisStore::builder(server.url())
+            .reading_time(LEASE)
+            .build()
+    };
+    let (one, two) = (store(1).unwrap(), store(2).unwrap());
+    let key = key();
+    assert_eq!(one.load(&key).await.unwrap(), None);
+    assert_eq!(one.claim(&key).await.unwrap(), Claim::Granted);
+    assert!(matches!(two.claim(&key).await.unwrap(), Claim::Taken(_)));
+
+    let octets = Bytes::from_static(b"user-agent: *\r\ndisallow: /\xff\0");
+    let rules = copy(StoredOutcome::Rules(Some(octets.clone())));
+    one.save(&key, rules.clone()).await.unwrap();
+    assert_eq!(two.load(&key).await.unwrap(), Some(rules.clone()));
+    assert_eq!(
+        two.claim(&key).await.unwrap(),
+        Claim::Granted,
+        "the reading is over"
+    );
+
+    // Confirmed: the octets stay. Gone: they go.
+    two.save(&key, copy(StoredOutcome::Rules(None)))
+        .await
+        .unwrap();
+    assert_eq!(one.load(&key).await.unwrap(), Some(rules));
+    two.save(&key, copy(StoredOutcome::Unavailable))
+        .await
+        .unwrap();
+    assert_eq!(
+        one.load(&key).await.unwrap(),
+        Some(copy(StoredOutcome::Unavailable))
+    );
+
+    // A reader that died gives way.
+    assert_eq!(one.claim(&key).await.unwrap(), Claim::Granted);
+    tokio::time::sleep(LEASE + Duration::from_millis(50)).await;
+    assert_eq!(two.claim(&key).await.unwrap(), Claim::Granted);
+}
+
+fn head(etag: &str, language: Option<&str>) -> StoredResponse {
+    let mut headers = HeaderMap::new();
+    headers.insert("etag", etag.parse().unwrap());
+    headers.append("x-two", "1".parse().unwrap());
+    headers.append("x-two", "2".parse().unwrap());
+    let value = language.map(|language| language.as_bytes().into());
+    let selecting = Selecting::from_fields([("accept-language".into(), value)]);
+    let received = Received {
+        at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000),
+        age: Duration::from_secs(3),
+    };
+    StoredResponse::restore(
+        StatusCode::OK,
+        Version::HTTP_2,
+        headers,
+        selecting,
+        Extent::Whole,
+        received,
+    )
+}
+
+#[tokio::test]
+async fn responses_come_back_whole_on_another_node() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let store = || RedisStore::builder(server.url()).build().unwrap();
+    let (one, two) = (store(), store());
+    let key = ResponseKey::of(&"https://site.example/a?secret".parse().unwrap()).unwrap();
+    let large: Bytes = (0..1_500_000_u32)
+        .map(|n| (n % 251) as u8)
+        .collect::<Vec<_>>()
+        .into();
+    let (german, english) = (head("\"de\"", Some("de")), head("\"en\"", Some("en")));
+    one.put(&key, german.clone(), large.clone(), &[])
+        .await
+        .unwrap();
+    one.put(&key, english.clone(), Bytes::from_static(b"small"), &[])
+        .await
+        .unwrap();
+
+    let variants = two.get(&key).await.unwrap();
+    assert_eq!(variants.len(), 2);
+    let found = variants
+        .iter()
+        .find(|v| v.head.selecting() == german.selecting())
+        .unwrap();
+    assert_eq!(found.head.headers(), german.headers());
+    assert_eq!(found.head.received(), german.received());
+    assert_eq!(found.head.version(), Version::HTTP_2);
+    assert_eq!(found.length, large.len() as u64);
+    assert_eq!(
+        two.body(&key, &found.head).await.unwrap(),
+        Some(large.clone())
+    );
+    assert_eq!(two.body(&key, &english).await.unwrap().unwrap(), "small");
+
+    // A new head leaves the body; one that was replaced or removed is not brought back.
+    let newer = head("\"de2\"", Some("de"));
+    two.update(&key, german.selecting(), newer.clone())
+        .await
+        .unwrap();
+    assert_eq!(one.body(&key, &newer).await.unwrap(), Some(large));
+    assert_eq!(
+        one.body(&key, &german).await.unwrap(),
+        None,
+        "of another response"
+    );
+    one.remove(&key, Some(german.selecting())).await.unwrap();
+    two.update(&key, german.selecting(), newer).await.unwrap();
+    assert_eq!(two.get(&key).await.unwrap().len(), 1);
+    one.remove(&key, None).await.unwrap();
+    assert!(two.get(&key).await.unwrap().is_empty());
+
+    let mut behind = server.connection();
+    let left: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut behind).unwrap();
+    assert_eq!(left, Vec::<String>::new(), "no body is left behind");
+}
+
+#[tokio::test]
+async fn keys_hold_no_queries_and_all_of_them_vanish() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let store = RedisStore::builder(server.url())
+        .lease(LEASE)
+        .connect()
+        .await
+        .unwrap();
+    let key = ResponseKey::of(&"https://u.example/p?secret".parse().unwrap()).unwrap();
+    store
+        .put(&key, head("\"a\"", None), vec![1; 20_000].into(), &[])
+        .await
+        .unwrap();
+    store
+        .save(&self::key(), copy(StoredOutcome::Unavailable))
+        .await
+        .unwrap();
+    tokio::time::sleep(LEASE + Duration::from_millis(50)).await;
+    let policy = HostPolicy::new();
+    let seen = Seen::new("site.example", &policy);
+    let granted = store
+        .acquire(seen, HostAsk::new(LeaseId(1), Ask::pace()))
+        .await
+        .unwrap();
+    assert!(matches!(granted, Acquired::Granted(_)), "{granted:?}");
+
+    let mut behind = server.connection();
+    let all: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut behind).unwrap();
+    assert!(all.len() > 5, "{all:?}");
+    for name in all {
+        assert!(name.starts_with("etiquette:1:{"), "{name}");
+        assert!(!name.contains("secret"), "{name}");
+        let life: i64 = redis::cmd("PTTL").arg(&name).query(&mut behind).unwrap();
+        assert!(life > 0, "{name} would stay for ever");
+    }
+}
+
+/// What a store told its operator.
+fn listening(server: &Server) -> (RedisStore, Arc<Mutex<Vec<Event>>>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hear = Arc::clone(&heard);
+    let store = RedisStore::builder(server.url())
+        .lease(LEASE)
+        .timeout(Duration::from_millis(300))
+        .on_event(move |event| hear.lock().unwrap().push(event.clone()))
+        .build()
+        .unwrap();
+    (store, heard)
+}
+
+fn causes(heard: &Mutex<Vec<Event>>) -> Vec<Cause> {
+    let causes = heard.lock().unwrap();
+    causes
+        .iter()
+        .filter_map(|event| match event {
+            Event::Failing { cause, .. } => Some(*cause),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Asks until the server grants it, for at most 10 s.
+async fn until_granted(store: &RedisStore, host: &str, first: u64) {
+    let policy = HostPolicy::new().min_gap(Duration::ZERO);
+    for number in 0..200 {
+        let ask = HostAsk::new(LeaseId(first + number), Ask::pace());
+        if let Ok(Acquired::Granted(_)) = store.acquire(Seen::new(host, &policy), ask).await {
+            let news = News::new(Some(Step::Ended(ask.lease)), None);
+            store.tell(Seen::new(host, &policy), news).await.unwrap();
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never granted");
+}
+
+#[tokio::test]
+async fn a_server_that_fails_is_named_and_used_again_when_it_is_back() {
+    let Some(mut server) = Server::start(&[]) else {
+        return;
+    };
+    let (store, heard) = listening(&server);
+    until_granted(&store, "a.example", 0).await;
+    let policy = HostPolicy::new();
+    let ask = |n: u64| HostAsk::new(LeaseId(1_000 + n), Ask::pace());
+    let seen = Seen::new("a.example", &policy);
+
+    server.signal("STOP");
+    let begin = std::time::Instant::now();
+    assert!(store.acquire(seen, ask(1)).await.is_err());
+    assert!(
+        begin.elapsed() < Duration::from_secs(3),
+        "a call has an end"
+    );
+    server.signal("CONT");
+    assert_eq!(causes(&heard), [Cause::Slow]);
+    until_granted(&store, "a.example", 2_000).await;
+
+    server.kill();
+    assert!(store.acquire(seen, ask(2)).await.is_err());
+    server.launch();
+    until_granted(&store, "a.example", 3_000).await;
+    assert_eq!(causes(&heard).last(), Some(&Cause::Unreachable));
+
+    let mut behind = server.connection();
+    let _: () = redis::cmd("SCRIPT")
+        .arg("FLUSH")
+        .query(&mut behind)
+        .unwrap();
+    until_granted(&store, "a.example", 4_000).await;
+
+    let wait = store.acquire(seen, ask(3)).await.unwrap();
+    let Acquired::Wait(..) = wait else {
+        panic!("the gap is one second: {wait:?}");
+    };
+    let _: () = redis::cmd("CONFIG")
+        .arg("SET")
+        .arg("maxmemory")
+        .arg("1")
+        .query(&mut behind)
+        .unwrap();
+    assert!(store.acquire(seen, ask(4)).await.is_err());
+    assert_eq!(causes(&heard).last(), Some(&Cause::Full));
+    let _: () = redis::cmd("CONFIG")
+        .arg("SET")
+        .arg("maxmemory")
+        .arg("0")
+        .query(&mut behind)
+        .unwrap();
+    until_granted(&store, "a.example", 5_000).await;
+
+    let names: Vec<String> = redis::cmd("KEYS")
+        .arg("*:h:a.example")
+        .query(&mut behind)
+        .unwrap();
+    let _: () = redis::cmd("SET")
+        .arg(&names[0])
+        .arg("mine")
+        .query(&mut behind)
+        .unwrap();
+    assert!(store.acquire(seen, ask(5)).await.is_err());
+    assert_eq!(causes(&heard).last(), Some(&Cause::WrongType));
+    until_granted(&store, "b.example", 6_000).await;
+    let _: () = redis::cmd("DEL").arg(&names[0]).query(&mut behind).unwrap();
+    until_granted(&store, "a.example", 7_000).await;
+
+    let _: () = redis::cmd("ACL")
+        .arg(&["SETUSER", "default", "-evalsha"])
+        .query(&mut behind)
+        .unwrap();
+    assert!(store.acquire(seen, ask(6)).await.is_err());
+    assert_eq!(causes(&heard).last(), Some(&Cause::Denied));
+    let _: () = redis::cmd("ACL")
+        .arg(&["SETUSER", "default", "+evalsha"])
+        .query(&mut behind)
+        .unwrap();
+    until_granted(&store, "a.example", 8_000).await;
+    assert!(matches!(
+        heard.lock().unwrap().last(),
+        Some(Event::Recovered { .. })
+    ));
+}
+
+#[tokio::test]
+async fn an_empty_server_grants_nothing_for_one_lease() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let (store, _) = listening(&server);
+    let policy = HostPolicy::new().min_gap(Duration::ZERO);
+    let seen = Seen::new("a.example", &policy);
+    until_granted(&store, "a.example", 0).await;
+    let mut behind = server.connection();
+    let _: () = redis::cmd("FLUSHALL").query(&mut behind).unwrap();
+    let begin = std::time::Instant::now();
+    let first = store
+        .acquire(seen, HostAsk::new(LeaseId(100), Ask::pace()))
+        .await
+        .unwrap();
+    assert!(
+        matches!(first, Acquired::Wait(wait, _) if wait > LEASE / 2),
+        "{first:?}"
+    );
+    until_granted(&store, "a.example", 200).await;
+    assert!(begin.elapsed() >= LEASE);
+}
+
+#[tokio::test]
+async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
+    use std::sync::atomic::{AtomicI64, Ordering};
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let clock = Arc::new(AtomicI64::new(1_796_076_000_000_000));
+    let store = RedisStore::builder(server.url())
+        .script_clock(Arc::clone(&clock))
+        .connect()
+        .await
+        .unwrap();
+    let policy = HostPolicy::new();
+    let seen = Seen::new("a.example", &policy);
+    clock.fetch_add(3_600_000_000, Ordering::SeqCst);
+    let ask = |n: u64| HostAsk::new(LeaseId(n), Ask::pace());
+    assert!(matches!(
+        store.acquire(seen, ask(1)).await.unwrap(),
+        Acquired::Granted(_)
+    ));
+    store
+        .tell(seen, News::new(Some(Step::Ended(LeaseId(1))), None))
+        .await
+        .unwrap();
+    clock.fetch_sub(1_800_000_000, Ordering::SeqCst);
+    let answer = store.acquire(seen, ask(2)).await.unwrap();
+    let second = Duration::from_secs(1);
+    assert!(
+        matches!(answer, Acquired::Wait(wait, _) if wait == second),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_of_three_nodes_serves_all_buckets() {
+    let cluster = ["--cluster-enabled", "yes"];
+    let Some(first) = Server::start(&cluster) else {
+        return;
+    };
+    let nodes = [
+        first,
+        Server::start(&cluster).unwrap(),
+        Server::start(&cluster).unwrap(),
+    ];
+    for (n, node) in nodes.iter().enumerate() {
+        let (from, to) = (n * 16_384 / 3, (n + 1) * 16_384 / 3 - 1);
+        let mut behind = node.connection();
+        let _: () = redis::cmd("CLUSTER")
+            .arg(&["ADDSLOTSRANGE", &from.to_string(), &to.to_string()])
+            .query(&mut behind)
+            .unwrap();
+        let _: () = redis::cmd("CLUSTER")
+            .arg(&["MEET", "127.0.0.1", &nodes[0].port().to_string()])
+            .query(&mut behind)
+            .unwrap();
+    }
+    for node in &nodes {
+        let mut behind = node.connection();
+        for round in 0.. {
+            let info: String = redis::cmd("CLUSTER")
+                .arg("INFO")
+                .query(&mut behind)
+                .unwrap();
+            if info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3") {
+                break;
+            }
+            assert!(round < 300, "the nodes did not meet");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+    let builder = || {
+        RedisStore::builder(nodes[0].url())
+            .cluster([nodes[1].url(), nodes[2].url()])
+            .timeout(Duration::from_secs(2))
+            .lease(LEASE)
+    };
+    let (one, two) = (
+        builder().connect().await.unwrap(),
+        builder().connect().await.unwrap(),
+    );
+    tokio::time::sleep(LEASE + Duration::from_millis(50)).await;
+    let policy = HostPolicy::new().min_gap(Duration::from_secs(5));
+    for n in 0..64 {
+        let host = format!("h{n}.example");
+        let seen = Seen::new(&host, &policy);
+        let answer = one
+            .acquire(seen, HostAsk::new(LeaseId(n), Ask::pace()))
+            .await
+            .unwrap();
+        assert!(matches!(answer, Acquired::Granted(_)), "{host}: {answer:?}");
+        let answer = two
+            .acquire(seen, HostAsk::new(LeaseId(n), Ask::pace()))
+            .await
+            .unwrap();
+        assert!(matches!(answer, Acquired::Wait(..)), "{host}: {answer:?}");
+    }
+    let octets = Bytes::from_static(b"user-agent: *\ndisallow: /");
+    let rules = copy(StoredOutcome::Rules(Some(octets)));
+    one.save(&key(), rules.clone()).await.unwrap();
+    assert_eq!(two.load(&key()).await.unwrap(), Some(rules));
+    let url = ResponseKey::of(&"https://site.example/a".parse().unwrap()).unwrap();
+    let body = Bytes::from(vec![7; 600_000]);
+    one.put(&url, head("\"a\"", None), body.clone(), &[])
+        .await
+        .unwrap();
+    let variants = two.get(&url).await.unwrap();
+    assert_eq!(two.body(&url, &variants[0].head).await.unwrap(), Some(body));
+}
