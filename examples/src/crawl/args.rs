@@ -56,6 +56,10 @@ pub struct Args {
     /// Writes one line of JSON for each URL.
     #[arg(long, value_name = "FILE.jsonl")]
     pub output: Option<PathBuf>,
+    /// Shares budgets with all processes that name the same Redis or Valkey server, and robots.txt and responses too
+    /// unless --cache is given.
+    #[arg(long, value_name = "URL")]
+    pub redis: Option<String>,
     /// Keeps responses and robots.txt in this folder, so that the next run asks only for what changed.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,

@@ -13,6 +13,7 @@ use tower_etiquette::conditional_cache::CacheStatus;
 use tower_etiquette::disk::DiskStore;
 use tower_etiquette::identity::Identity;
 use tower_etiquette::{Facts, HostPolicy, Hosts, Origin, Refusal};
+use tower_etiquette_redis::RedisStore;
 
 use super::frontier::{Kind, Target};
 use super::nofollow::forbids_following;
@@ -63,7 +64,18 @@ impl Visitor {
             // What the program's own site takes to answer says how busy this machine is, and nothing about that site.
             policy = policy.latency_factor(0);
         }
-        let hosts = Hosts::new(policy);
+        let mut hosts = Hosts::builder().policy(policy);
+        let shared = match &args.redis {
+            Some(url) => {
+                let store = RedisStore::builder(url.as_str()).build();
+                Some(store.map_err(|error| Error::Client(error.into()))?)
+            }
+            None => None,
+        };
+        if let Some(shared) = &shared {
+            hosts = hosts.store(Arc::new(shared.clone()));
+        }
+        let hosts = hosts.build();
         let token = identity.token().to_string();
         // Hops are visits of their own here: one that leads to another host is not made.
         let mut builder = Client::builder(identity)
@@ -73,9 +85,16 @@ impl Visitor {
         for told in &args.resolve {
             builder = builder.resolve(&told.host, told.port, told.addr);
         }
-        let client = match &args.cache {
-            None => builder.build(),
-            Some(folder) => {
+        let client = match (&args.cache, shared) {
+            (None, None) => builder.build(),
+            (None, Some(store)) => {
+                let rules = Arc::new(store.clone());
+                builder
+                    .store(store)
+                    .stack(|stack| stack.robots(|robots| robots.store(rules)))
+                    .build()
+            }
+            (Some(folder), _) => {
                 let store = DiskStore::open(folder).map_err(|error| Error::Client(error.into()))?;
                 let rules = Arc::new(store.clone());
                 builder
