@@ -1,10 +1,12 @@
 //! What robots.txt forbids does not arrive.
 
+use std::time::Duration;
+
 use etiquette_tests::promises;
 use etiquette_tests::site::{Answer, Site};
 use tower_etiquette::Refusal;
 
-use crate::client::{TOKEN, Wire, etiquette, millis, refusal};
+use crate::client::{TOKEN, Wire, etiquette, eventually, millis, refusal};
 use crate::with_both_clients;
 
 with_both_clients!(
@@ -12,6 +14,9 @@ with_both_clients!(
     a_group_for_the_client_shuts_it_out,
     refusals_name_rule_and_line,
     a_redirect_hop_meets_the_rules_of_its_own_host,
+    many_who_wait_cost_one_reading_though_half_give_up,
+    queued_pages_meet_the_rules_of_their_start,
+    forgetting_an_origin_is_reading_it_again,
 );
 
 async fn unreachable_rules_admit_nothing(wire: Wire) {
@@ -103,5 +108,88 @@ async fn a_redirect_hop_meets_the_rules_of_its_own_host(wire: Wire) {
         promises::named(&log.entries(), TOKEN).expect_kept();
         promises::robots_first(&log.entries()).expect_kept();
         promises::smallest_gap(&log.entries(), millis(50)).expect_kept();
+    }
+}
+
+async fn many_who_wait_cost_one_reading_though_half_give_up(wire: Wire) {
+    let rules = Answer::text("User-agent: *\nDisallow: /private/\n");
+    let site = Site::builder()
+        .at("/robots.txt", rules.after(millis(1_000)))
+        .otherwise(Answer::html("a page"))
+        .start()
+        .await
+        .unwrap();
+    let client = wire.client(&etiquette(Duration::ZERO));
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..200 {
+        let (client, url) = (client.clone(), site.url("/private/x"));
+        // Those who give up do so one after another, while the answer is on its way.
+        let patience = millis(if n < 100 { 5 * n } else { 30_000 });
+        tasks.spawn(async move { tokio::time::timeout(patience, client.refused(&url)).await });
+    }
+    let told = tasks.join_all().await;
+    let refused = told
+        .iter()
+        .flatten()
+        .filter(|refusal| refusal.kind() == "disallowed")
+        .count();
+    assert_eq!(refused, 100);
+    assert_eq!(site.log().targets(), ["/robots.txt"]);
+}
+
+async fn queued_pages_meet_the_rules_of_their_start(wire: Wire) {
+    let site = Site::builder()
+        .at(
+            "/robots.txt",
+            [
+                Answer::text("User-agent: *\nAllow: /\n"),
+                Answer::text("User-agent: *\nDisallow: /\n"),
+            ],
+        )
+        .at("/busy", Answer::too_many(1))
+        .otherwise(Answer::html("a page"))
+        .start()
+        .await
+        .unwrap();
+    let client = wire.client(&etiquette(millis(20)));
+    // The pause after this ends the life of the rules that the queued pages were admitted by.
+    let busy = tokio::spawn({
+        let (client, url) = (client.clone(), site.url("/busy"));
+        async move { client.refused(&url).await }
+    });
+    eventually("the 429", || site.log().targets().len() == 2).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..30 {
+        let (client, url) = (client.clone(), site.url(&format!("/{n}")));
+        tasks.spawn(async move { client.refused(&url).await });
+    }
+    for refusal in tasks.join_all().await {
+        assert_eq!(refusal.kind(), "disallowed");
+    }
+    assert_eq!(busy.await.unwrap().kind(), "disallowed");
+    assert_eq!(
+        site.log().targets(),
+        ["/robots.txt", "/busy", "/robots.txt"]
+    );
+    promises::pause_kept(&site.log().entries(), Duration::ZERO).expect_kept();
+}
+
+async fn forgetting_an_origin_is_reading_it_again(wire: Wire) {
+    let rules = "User-agent: *\nDisallow: /private/\n";
+    let (one, two) = tokio::join!(
+        Site::builder().robots(rules).start(),
+        Site::builder().robots(rules).start(),
+    );
+    let (one, two) = (one.unwrap(), two.unwrap());
+    let client = wire.client(&etiquette(millis(20)).robots(|layer| layer.max_origins(1)));
+    for _ in 0..3 {
+        for site in [&one, &two] {
+            let refusal = client.refused(&site.url("/private/x")).await;
+            assert_eq!(refusal.kind(), "disallowed");
+        }
+    }
+    for site in [&one, &two] {
+        assert!(site.log().entries().len() > 1, "it was forgotten");
+        assert_eq!(site.log().pages().len(), 0);
     }
 }

@@ -14,8 +14,8 @@ use http_body_util::Full;
 use tokio::time::{Instant, advance, sleep, timeout};
 use tower::{Layer, Service, ServiceExt};
 use tower_etiquette::{
-    BoxError, Clock, Identity, PausedClock, Purpose, Refusal, Robots, RobotsLayer, RobotsScope,
-    Session,
+    BoxError, Clock, Etiquette, HostPolicy, Hosts, Identity, PausedClock, Purpose, Refusal, Robots,
+    RobotsLayer, RobotsScope, Session,
 };
 
 type Body = Full<Bytes>;
@@ -32,6 +32,7 @@ struct Inner {
     slow: Mutex<Vec<(String, Duration)>>,
     readings: AtomicUsize,
     pages: Mutex<Vec<String>>,
+    pages_answer: Mutex<StatusCode>,
     panics: AtomicUsize,
 }
 
@@ -73,7 +74,9 @@ impl Service<Request<Body>> for Site {
         Box::pin(async move {
             if request.uri().path() != "/robots.txt" {
                 site.0.pages.lock().unwrap().push(request.uri().to_string());
-                return Ok(Response::new(Full::default()));
+                let mut response = Response::new(Full::default());
+                *response.status_mut() = *site.0.pages_answer.lock().unwrap();
+                return Ok(response);
             }
             site.0.readings.fetch_add(1, Ordering::SeqCst);
             let host = request.uri().host().unwrap_or_default().to_owned();
@@ -542,6 +545,56 @@ async fn a_store_spares_the_site_a_reading_after_a_restart_and_in_a_fleet() {
         "disallowed"
     );
     assert_eq!(site.readings(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn robots_txt_is_read_again_after_a_pause_and_after_a_run_of_blocks() {
+    let site = Site::new("User-agent: *\nAllow: /\n");
+    let hosts = Hosts::new(HostPolicy::new().jitter(0.0, 0.0));
+    let client = Etiquette::new(identity())
+        .hosts(hosts)
+        .service(site.clone());
+    let visit = |n: usize| {
+        let request = Request::get(format!("http://a.example/{n}"))
+            .body(Full::default())
+            .unwrap();
+        client.clone().oneshot(request)
+    };
+    *site.0.pages_answer.lock().unwrap() = StatusCode::FORBIDDEN;
+    for n in 0..10 {
+        assert_eq!(visit(n).await.unwrap().status(), 403);
+    }
+    assert_eq!(
+        site.readings(),
+        1,
+        "the tenth in a row shuts the client out"
+    );
+    let before = Instant::now();
+    *site.0.pages_answer.lock().unwrap() = StatusCode::OK;
+    assert_eq!(visit(10).await.unwrap().status(), 200);
+    assert!(before.elapsed() >= Duration::from_secs(60));
+    assert_eq!(site.readings(), 2, "asked again before the next page");
+    // The run is over: what the site wishes may have changed with it.
+    visit(11).await.unwrap();
+    assert_eq!(site.readings(), 3);
+    visit(12).await.unwrap();
+    assert_eq!(site.readings(), 3);
+    *site.0.pages_answer.lock().unwrap() = StatusCode::TOO_MANY_REQUESTS;
+    site.turn_to("User-agent: *\nDisallow: /\n");
+    let throttled = visit(13).await;
+    assert_eq!(
+        refused_kind(throttled),
+        "disallowed",
+        "the retry meets the rules of its start"
+    );
+    assert_eq!(site.readings(), 4);
+}
+
+fn refused_kind<T: std::fmt::Debug>(result: Result<T, BoxError>) -> &'static str {
+    let error = result.expect_err("a refusal");
+    Refusal::find(error.as_ref())
+        .expect("a refusal of a layer")
+        .kind()
 }
 
 #[tokio::test(start_paused = true)]

@@ -87,6 +87,9 @@ pub(crate) trait Rules: fmt::Debug + Send + Sync {
     /// What is known at `now`. Quick, does not wait.
     fn at_start(&self, now: Now) -> AtStart;
 
+    /// The request has started, right after [`Rules::at_start`] said that it may.
+    fn started(&self) {}
+
     /// Reads robots.txt anew, or joins who is reading it. Ends when [`Rules::at_start`] has a new answer.
     ///
     /// # Cancel safety

@@ -370,6 +370,9 @@ impl Ticket {
             return Ok(None);
         };
         self.holding = Holding::Nothing;
+        if let Some(rules) = &self.rules {
+            rules.started();
+        }
         if let Some(visit) = &self.visit {
             visit.with(|journey| journey.started(self.host.key, started));
         }

@@ -334,7 +334,7 @@ fn failed(error: &BoxError) -> Read {
     }
 }
 
-/// The rules of a request for robots.txt itself: always allowed. Remembers when the last of them started.
+/// The rules of a request for robots.txt itself: always allowed. Knows since when it is under way, if it is.
 #[derive(Debug)]
 struct Started {
     crawl_delay: Option<Duration>,
@@ -355,12 +355,16 @@ impl Started {
 }
 
 impl Rules for Started {
+    /// Asked while the request waits, and for the last time just before it starts.
     fn at_start(&self, _: Now) -> AtStart {
-        // Asked for the last time when the request starts.
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = None;
         AtStart::Go {
             crawl_delay: self.crawl_delay,
         }
+    }
+
+    fn started(&self) {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     fn renew(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
