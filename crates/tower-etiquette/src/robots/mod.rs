@@ -54,7 +54,7 @@
 //! # Errors
 //! [`Refusal::Disallowed`](crate::Refusal::Disallowed),
 //! [`Refusal::RobotsUnreachable`](crate::Refusal::RobotsUnreachable),
-//! [`Refusal::Unnamed`](crate::Refusal::Unnamed) for a request without a name,
+//! [`Refusal::Name`](crate::Refusal::Name) for a request without a name,
 //! [`Refusal::NoOrigin`](crate::Refusal::NoOrigin) for a relative URI, and whatever the inner service fails with.
 
 mod facts;
