@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 mod faults;
+mod large;
 mod rows;
 mod server;
 mod stores;

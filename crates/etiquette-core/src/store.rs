@@ -56,8 +56,9 @@ pub struct Variant {
 
 /// A store for responses, the several variants of a URL side by side.
 ///
-/// A body is stored and read as a whole. It is never larger than the layer's limit for one body, so that a store can
-/// check it before its first octet is handed on, and a range is a slice.
+/// A body is stored and read as a whole up to the layer's limit for one body, so that a store can check it before its
+/// first octet is handed on, and a range is a slice. Larger ones are for stores that take them in pieces, by
+/// [`ResponseStore::write`] and [`ResponseStore::read`]; others need neither.
 ///
 /// Every method may fail. The layer then goes on as if nothing were stored: a store never fails a request.
 ///
@@ -101,6 +102,74 @@ pub trait ResponseStore: fmt::Debug + Send + Sync + 'static {
         key: &ResponseKey,
         which: Option<&Selecting>,
     ) -> impl Future<Output = Result<(), StoreFailed>> + Send;
+
+    /// The body of a variant from the octet `from` on, for one that is too large to be held; `None` when it is gone by
+    /// now. Unless a store does better, it is what [`ResponseStore::body`] gives.
+    fn read(
+        &self,
+        key: &ResponseKey,
+        head: &StoredResponse,
+        from: u64,
+    ) -> impl Future<Output = Result<Option<Box<dyn BodyReader>>, StoreFailed>> + Send {
+        async move {
+            let body = self.body(key, head).await?;
+            Ok(body.map(|mut body| -> Box<dyn BodyReader> {
+                let from = usize::try_from(from).unwrap_or(usize::MAX);
+                Box::new(Rest(body.split_off(from.min(body.len()))))
+            }))
+        }
+    }
+
+    /// Begins to store a body that is too large to be held, of `length` octets if that is known. `None` from a store
+    /// that takes bodies as a whole only, which is the default, or has no room for this one.
+    fn write(&self, key: &ResponseKey, length: Option<u64>) -> Option<Box<dyn BodyWriter>> {
+        let _ = (key, length);
+        None
+    }
+}
+
+/// A stored body that is read piece by piece, none of them larger than a store wants to hold.
+pub trait BodyReader: Send {
+    /// The next piece, and the reader of what follows it; `None` at the end.
+    ///
+    /// # Cancel safety
+    /// Dropped, it ends the reading and changes nothing.
+    fn next(self: Box<Self>) -> StoreFuture<'static, Option<Piece>>;
+}
+
+/// What [`BodyReader::next`] gives: octets, and the reader of what follows them.
+pub type Piece = (Bytes, Box<dyn BodyReader>);
+
+/// A body that is stored piece by piece, before it is known whether it comes to its end.
+///
+/// Dropping it gives the body up: the store forgets its pieces by itself.
+pub trait BodyWriter: Send {
+    /// Writes octets behind those before, and gives the writer of what follows.
+    ///
+    /// # Cancel safety
+    /// Dropped, the body is given up.
+    fn write(self: Box<Self>, octets: Bytes) -> StoreFuture<'static, Box<dyn BodyWriter>>;
+
+    /// The body has come to its end: it is that of `head` from now on, stored as by [`ResponseStore::put`].
+    ///
+    /// # Cancel safety
+    /// As [`ResponseStore::put`].
+    fn finish(
+        self: Box<Self>,
+        head: StoredResponse,
+        replaced: Vec<Selecting>,
+    ) -> StoreFuture<'static, ()>;
+}
+
+/// A body that was given as a whole.
+struct Rest(Bytes);
+
+impl BodyReader for Rest {
+    fn next(self: Box<Self>) -> StoreFuture<'static, Option<Piece>> {
+        let piece =
+            (!self.0.is_empty()).then(|| -> Piece { (self.0, Box::new(Self(Bytes::new()))) });
+        Box::pin(std::future::ready(Ok(piece)))
+    }
 }
 
 /// What the robots.txt of an origin is stored under: sites may tell two clients different things.

@@ -24,7 +24,8 @@
 //!   with one script call, the answer is told with a second one, off the request's path. A place is a lease: it is renewed
 //!   while the body streams, and comes back by itself [`Builder::lease`] after its process died.
 //! - **robots.txt**: octets, outcome and validators of each file. One process reads it, the others take it from here.
-//! - **Responses**: variants and bodies, in pieces of 256 KiB.
+//! - **Responses**: variants and bodies, in pieces of 256 KiB. A body above the cache layer's limit for one that is held is
+//!   written as it comes and read piece by piece, up to [`Builder::max_body`].
 //!
 //! All times are the server's. Clients send and receive spans only, so that their clocks need not agree.
 //!

@@ -1,18 +1,23 @@
 //! Responses: the variants of a URL in one hash, each body in pieces beside it.
 //!
 //! A body is written before the head that names it, and a head is replaced in one step, so that a reader finds the old
-//! variant or the new one. A body that a dead process left without a head vanishes with its time.
+//! variant or the new one. A body that a dead process left without a head vanishes with its time, and one that was
+//! replaced stays a minute for those who are reading it.
 
+mod pieces;
 mod record;
 
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use etiquette_core::cache_policy::{Selecting, StoredResponse};
-use etiquette_core::store::{ResponseKey, ResponseStore, StoreFailed, Variant};
+use etiquette_core::store::{
+    BodyReader, BodyWriter, ResponseKey, ResponseStore, StoreFailed, Variant,
+};
 use redis::RedisResult;
 
 use crate::{RedisStore, hash};
+use pieces::{Reader, Writer};
 use record::Record;
 
 /// The octets of one piece.
@@ -23,6 +28,8 @@ const PIECES_AT_ONCE: usize = 4;
 const SMALL: usize = 8 << 10;
 /// More variants of one URL are not kept: a site that varies on everything would fill the server.
 const VARIANTS: usize = 64;
+/// How long a replaced body stays.
+const LINGERS: i64 = 60_000;
 
 impl ResponseStore for RedisStore {
     async fn get(&self, key: &ResponseKey) -> Result<Vec<Variant>, StoreFailed> {
@@ -41,17 +48,9 @@ impl ResponseStore for RedisStore {
         key: &ResponseKey,
         head: &StoredResponse,
     ) -> Result<Option<Bytes>, StoreFailed> {
-        let records = self.records(key).await?;
-        let found = records
-            .into_iter()
-            .find(|(_, record)| record.head.selecting() == head.selecting());
-        let Some((_, record)) = found else {
+        let Some(record) = self.record_of(key, head).await? else {
             return Ok(None);
         };
-        // Another process may have stored another response meanwhile: its body is not the one of this head.
-        if record.head.received() != head.received() || record.head.headers() != head.headers() {
-            return Ok(None);
-        }
         if record.small.is_some() {
             return Ok(record.small);
         }
@@ -98,33 +97,7 @@ impl ResponseStore for RedisStore {
             self.put_body(&names.body(&record.body), &body, keep)
                 .await?;
         }
-        let known = self.records(key).await?;
-        let mut pipe = redis::pipe();
-        pipe.atomic();
-        let own = record.field();
-        let mut others = Vec::new();
-        for (field, old) in known {
-            let selecting = old.head.selecting();
-            let goes = field == own
-                || selecting == record.head.selecting()
-                || replaced.contains(selecting);
-            if goes {
-                pipe.unlink(names.body(&old.body)).ignore();
-                if field != own {
-                    pipe.hdel(&names.variants, field).ignore();
-                }
-            } else {
-                others.push((old.stored, field, old.body));
-            }
-        }
-        others.sort();
-        for (_, field, body) in others.iter().rev().skip(VARIANTS - 1) {
-            pipe.hdel(&names.variants, field).ignore();
-            pipe.unlink(names.body(body)).ignore();
-        }
-        pipe.hset(&names.variants, own, record.encode()).ignore();
-        pipe.pexpire(&names.variants, keep).ignore();
-        self.send("keep a response", pipe).await
+        self.put_record(key, &record, replaced).await
     }
 
     async fn update(
@@ -193,6 +166,30 @@ impl ResponseStore for RedisStore {
         }
         self.send("remove a response", pipe).await
     }
+
+    async fn read(
+        &self,
+        key: &ResponseKey,
+        head: &StoredResponse,
+        from: u64,
+    ) -> Result<Option<Box<dyn BodyReader>>, StoreFailed> {
+        let Some(record) = self.record_of(key, head).await? else {
+            return Ok(None);
+        };
+        let name = self.names(key).body(&record.body);
+        Ok(Some(Box::new(Reader::new(
+            self.clone(),
+            name,
+            record,
+            from,
+        ))))
+    }
+
+    fn write(&self, key: &ResponseKey, length: Option<u64>) -> Option<Box<dyn BodyWriter>> {
+        let most = self.0.settings.max_body as u64;
+        let fits = length.is_none_or(|length| length <= most);
+        fits.then(|| -> Box<dyn BodyWriter> { Box::new(Writer::new(self.clone(), key.clone())) })
+    }
 }
 
 /// The keys of one URL.
@@ -237,6 +234,63 @@ impl RedisStore {
             Some((field, record))
         });
         Ok(records.collect())
+    }
+
+    /// The record of a head that was read before; `None` when it is gone, or another process has stored another response
+    /// meanwhile, whose body is not the one of this head.
+    async fn record_of(
+        &self,
+        key: &ResponseKey,
+        head: &StoredResponse,
+    ) -> Result<Option<Record>, StoreFailed> {
+        let records = self.records(key).await?;
+        let found = records
+            .into_iter()
+            .find(|(_, record)| record.head.selecting() == head.selecting());
+        Ok(found.map(|(_, record)| record).filter(|record| {
+            record.head.received() == head.received() && record.head.headers() == head.headers()
+        }))
+    }
+
+    /// Keeps a record whose body is stored, in place of those that it replaces.
+    async fn put_record(
+        &self,
+        key: &ResponseKey,
+        record: &Record,
+        replaced: &[Selecting],
+    ) -> Result<(), StoreFailed> {
+        let names = self.names(key);
+        let keep = millis(self.0.settings.keep);
+        let known = self.records(key).await?;
+        let mut pipe = redis::pipe();
+        pipe.atomic();
+        let own = record.field();
+        let mut others = Vec::new();
+        for (field, old) in known {
+            let selecting = old.head.selecting();
+            let goes = field == own
+                || selecting == record.head.selecting()
+                || replaced.contains(selecting);
+            if goes {
+                pipe.pexpire(names.body(&old.body), LINGERS).ignore();
+                if field != own {
+                    pipe.hdel(&names.variants, field).ignore();
+                }
+            } else {
+                others.push((old.stored, field, old.body));
+            }
+        }
+        others.sort();
+        for (_, field, body) in others.iter().rev().skip(VARIANTS - 1) {
+            pipe.hdel(&names.variants, field).ignore();
+            pipe.pexpire(names.body(body), LINGERS).ignore();
+        }
+        pipe.hset(&names.variants, own, record.encode()).ignore();
+        pipe.pexpire(&names.variants, keep).ignore();
+        if record.small.is_none() {
+            pipe.pexpire(names.body(&record.body), keep).ignore();
+        }
+        self.send("keep a response", pipe).await
     }
 
     async fn put_body(&self, name: &str, body: &Bytes, keep: i64) -> Result<(), StoreFailed> {

@@ -23,15 +23,20 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(url: &str, head: StoredResponse, body: &Bytes, small: usize) -> Self {
-        use std::hash::{BuildHasher, RandomState};
-        let id = RandomState::new();
-        let received = head.received();
+        Self {
+            small: (body.len() <= small).then(|| body.clone()),
+            ..Self::apart(url, head, new_body(), body.len() as u64)
+        }
+    }
+
+    /// A record whose body is stored beside it, under the name of [`new_body`].
+    pub(super) fn apart(url: &str, head: StoredResponse, body: String, length: u64) -> Self {
         Self {
             url: url.into(),
-            length: body.len() as u64,
-            body: format!("{:016x}{:016x}", id.hash_one(0_u8), id.hash_one(url)),
-            small: (body.len() <= small).then(|| body.clone()),
-            stored: millis(received.at),
+            length,
+            body,
+            small: None,
+            stored: millis(head.received().at),
             head,
         }
     }
@@ -130,6 +135,13 @@ impl Record {
             stored,
         })
     }
+}
+
+/// A name that no other body has.
+pub(super) fn new_body() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let id = RandomState::new();
+    format!("{:016x}{:016x}", id.hash_one(0_u8), id.hash_one(1_u8))
 }
 
 struct Pieces<'a>(&'a [u8]);

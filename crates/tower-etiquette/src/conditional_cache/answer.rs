@@ -16,6 +16,7 @@ use http::header::{
 use http::{Method, Response, StatusCode};
 
 use super::body::Answer;
+use super::pieces::Octets;
 use crate::Facts;
 
 /// The name under which this cache stands in `Cache-Status`.
@@ -82,13 +83,28 @@ impl Shape {
     pub(super) fn needs_body(&self) -> bool {
         matches!(self, Self::Whole | Self::Range(..))
     }
+
+    /// Where what it needs begins in the stored body, and how long that is.
+    pub(super) fn within(&self, variant: &Variant) -> Option<(u64, u64)> {
+        match *self {
+            Self::Whole => Some((0, variant.length)),
+            Self::Range(first, last) => {
+                let start = match variant.head.extent() {
+                    Extent::Part { first, .. } => first,
+                    _ => 0,
+                };
+                Some((first - start, last - first + 1))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The answer of this shape. `body` is the stored one where the shape needs it.
 pub(super) fn answer(
     variant: &Variant,
     shape: &Shape,
-    body: Bytes,
+    body: Octets,
     status: CacheStatus,
     now: &Now,
     mut facts: Facts,
@@ -123,7 +139,7 @@ pub(super) fn answer(
                 headers.insert(CONTENT_LENGTH, variant.length.into());
             }
         }
-        Shape::Whole => *response.body_mut() = Answer::Stored(body),
+        Shape::Whole => *response.body_mut() = body.into_answer(),
         Shape::Range(first, last) => {
             let (start, total) = match head.extent() {
                 Extent::Part { first, total } => (first, total),
@@ -132,9 +148,9 @@ pub(super) fn answer(
             headers.insert(CONTENT_RANGE, content_range(first, last, total));
             headers.insert(CONTENT_LENGTH, (last - first + 1).into());
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-            let place = |position: u64| usize::try_from(position - start).unwrap_or(usize::MAX);
-            let end = place(last).saturating_add(1).min(body.len());
-            *response.body_mut() = Answer::Stored(body.slice(place(first).min(end)..end));
+            let from = usize::try_from(first - start).unwrap_or(usize::MAX);
+            let length = usize::try_from(last - first + 1).unwrap_or(usize::MAX);
+            *response.body_mut() = body.part(from, length).into_answer();
         }
         Shape::Unsatisfiable => {
             headers.insert(CONTENT_RANGE, unsatisfied_range(variant.length));

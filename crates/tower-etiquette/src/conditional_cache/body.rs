@@ -8,6 +8,7 @@ use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use super::pieces::Pieces;
 use super::stream::{Reader, Upstream};
 use crate::BoxError;
 
@@ -33,6 +34,7 @@ pin_project! {
 /// A body that does not depend on the type of the inner one.
 pub(super) enum Answer {
     Stored(Bytes),
+    Pieces(Pieces),
     Shared(Reader),
     Passing(Upstream),
 }
@@ -56,6 +58,7 @@ impl Answer {
         match self {
             Self::Stored(octets) if octets.is_empty() => Poll::Ready(None),
             Self::Stored(octets) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(octets))))),
+            Self::Pieces(pieces) => pieces.poll_frame(cx),
             Self::Shared(reader) => reader.poll_frame(cx),
             Self::Passing(body) => body.as_mut().poll_frame(cx),
         }
@@ -93,6 +96,7 @@ where
             Kind::Passing { body } => body.is_end_stream(),
             Kind::Answer { answer } => match answer {
                 Answer::Stored(octets) => octets.is_empty(),
+                Answer::Pieces(pieces) => pieces.left() == 0,
                 Answer::Shared(reader) => reader.is_end_stream(),
                 Answer::Passing(body) => body.is_end_stream(),
             },
@@ -104,6 +108,7 @@ where
             Kind::Passing { body } => body.size_hint(),
             Kind::Answer { answer } => match answer {
                 Answer::Stored(octets) => SizeHint::with_exact(octets.len() as u64),
+                Answer::Pieces(pieces) => SizeHint::with_exact(pieces.left()),
                 Answer::Shared(reader) => reader.size_hint(),
                 Answer::Passing(body) => body.size_hint(),
             },
@@ -116,7 +121,7 @@ impl<B> fmt::Debug for ResponseBody<B> {
         let kind = match &self.kind {
             Kind::Passing { .. } => "passing",
             Kind::Answer { answer } => match answer {
-                Answer::Stored(_) => "stored",
+                Answer::Stored(_) | Answer::Pieces(_) => "stored",
                 Answer::Shared(_) => "shared",
                 Answer::Passing(_) => "passing",
             },

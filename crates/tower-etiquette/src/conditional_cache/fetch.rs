@@ -8,7 +8,7 @@ use etiquette_core::cache_policy::{
     CachePolicy, CacheStatus, Exchange, Extent, Forward, Freshened, Selecting, StoredResponse,
     Storing, Trouble, ask_conditionally, part, part_length,
 };
-use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
+use etiquette_core::store::{BodyWriter, ResponseKey, ResponseStore, Variant};
 use etiquette_core::{Now, Refusal};
 use http::header::{
     CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
@@ -23,7 +23,7 @@ use super::body::{Answer, ResponseBody};
 use super::flights::{Failure, Landed, Own, Ticket};
 use super::layer::Shared;
 use super::scope::Scope;
-use super::stream::{Keep, Stream};
+use super::stream::{Keep, Storing as Work, Stream};
 use crate::ready::ready;
 use crate::{BoxError, Facts};
 
@@ -251,12 +251,17 @@ impl<St: ResponseStore> Fetch<St> {
         };
         let length = declared(&response);
         let max = self.shared.max_body;
-        let fits = length.is_none_or(|length| length <= max as u64);
         let Storing::Store(selecting) = storing else {
             self.supersede(status).await;
             return Landed::Private(Own::new(self.passed(response)));
         };
-        if !fits {
+        let fits = length.is_none_or(|length| length <= max as u64);
+        let writer = if fits {
+            None
+        } else {
+            self.scope.write(&self.key, length)
+        };
+        if !fits && writer.is_none() {
             self.supersede(status).await;
             return Landed::Private(Own::new(self.passed(response)));
         }
@@ -297,43 +302,29 @@ impl<St: ResponseStore> Fetch<St> {
             )));
         }
         let (parts, body) = response.into_parts();
-        let (ticket, keep) = self.keep(head.clone(), ticket);
-        let stream = Stream::new(
+        let ticket = Arc::new(ticket);
+        let kept = Kept {
+            scope: self.scope.clone(),
+            key: self.key.clone(),
+            head: head.clone(),
+            replaced: self.replaced.clone(),
+            ticket: Arc::clone(&ticket),
+        };
+        let (stream, reader) = Stream::new(
             Arc::new(head),
             length,
             promised,
             Box::pin(ResponseBody::passing(body)),
             max,
-            keep,
+            Box::new(kept),
+            writer,
         );
         ticket.streams(&stream);
-        let body = match stream.reader() {
-            Some(reader) => Answer::Shared(reader),
-            None => Answer::Stored(Bytes::new()),
-        };
-        let own = self.finished(Response::from_parts(parts, body), forwarded);
+        let own = Response::from_parts(parts, Answer::Shared(reader));
         Landed::Streaming {
             stream,
-            own: Own::new(own),
+            own: Own::new(self.finished(own, forwarded)),
         }
-    }
-
-    /// How the body of `head` is stored once it is whole. The ticket goes with it.
-    fn keep(&self, head: StoredResponse, ticket: Ticket) -> (Arc<Ticket>, Keep) {
-        let ticket = Arc::new(ticket);
-        let held = Arc::clone(&ticket);
-        let scope = self.scope.clone();
-        let (key, replaced) = (self.key.clone(), self.replaced.clone());
-        let keep: Keep = Box::new(move |body| {
-            Box::pin(async move {
-                if !held.is_outdated() {
-                    // The caller has the body whether it is stored or not.
-                    drop(scope.put(&key, head, body, &replaced).await);
-                }
-                drop(held);
-            })
-        });
-        (ticket, keep)
     }
 
     /// The origin has told something new that is not stored: what is stored is not right any more.
@@ -368,6 +359,38 @@ impl<St: ResponseStore> Fetch<St> {
             facts.cache_status = Some(status);
         });
         response
+    }
+}
+
+/// How the body of `head` is stored. The ticket goes with it; the caller has the body whether it is stored or not.
+struct Kept<St> {
+    scope: Scope<St>,
+    key: ResponseKey,
+    head: StoredResponse,
+    replaced: Vec<Selecting>,
+    ticket: Arc<Ticket>,
+}
+
+impl<St: ResponseStore> Keep for Kept<St> {
+    fn whole(self: Box<Self>, body: Bytes) -> Work<()> {
+        Box::pin(async move {
+            if !self.ticket.is_outdated() {
+                let put = self.scope.put(&self.key, self.head, body, &self.replaced);
+                drop(put.await);
+            }
+        })
+    }
+
+    fn begin(&self) -> Option<Box<dyn BodyWriter>> {
+        self.scope.write(&self.key, None)
+    }
+
+    fn finish(self: Box<Self>, writer: Box<dyn BodyWriter>) -> Work<()> {
+        Box::pin(async move {
+            if !self.ticket.is_outdated() {
+                drop(writer.finish(self.head, self.replaced).await);
+            }
+        })
     }
 }
 

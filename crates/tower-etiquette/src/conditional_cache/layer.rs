@@ -111,9 +111,11 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
         self.change(|shared| shared.policy.shared = true)
     }
 
-    /// The largest body that is stored, in octets. Larger ones pass through. Default: 4 MiB.
+    /// The largest body that is stored as a whole, in octets. Larger ones pass through, and are stored on their way by a
+    /// store that takes pieces ([`ResponseStore::write`]). Default: 4 MiB.
     ///
-    /// As much is held in memory for a body under way.
+    /// As much is held in memory for a body under way, so that concurrent callers share it. A larger one is for each
+    /// caller by itself, and no more of it is held than a piece.
     #[must_use]
     pub fn max_body(self, octets: usize) -> Self {
         self.change(|shared| shared.max_body = octets)

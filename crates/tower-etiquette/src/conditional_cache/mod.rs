@@ -7,7 +7,9 @@
 //! does not answer at all and the response does not forbid it; 64 validations in the background at once.
 //!
 //! Bodies are handed on as they come. As much of a body is held as may be stored; one that breaks off, or is dropped
-//! before its end, is not stored, and one that is larger passes through.
+//! before its end, is not stored. One that is larger passes through; a store that takes bodies in pieces gets it as it
+//! comes, up to the store's own limit, and later gives it back piece by piece. If the store loses it meanwhile, the
+//! answer breaks off.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -47,6 +49,9 @@ mod fetch;
 mod flights;
 mod layer;
 mod memory;
+mod pieces;
+#[cfg(test)]
+mod pieces_tests;
 mod scope;
 mod service;
 mod stream;

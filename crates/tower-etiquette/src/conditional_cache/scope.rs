@@ -9,7 +9,9 @@ use bytes::Bytes;
 use etiquette_core::cache_policy::{
     CachePolicy, RequestDirectives, Reuse, Selecting, StoredResponse,
 };
-use etiquette_core::store::{ResponseKey, ResponseStore, StoreFailed, Variant};
+use etiquette_core::store::{
+    BodyReader, BodyWriter, ResponseKey, ResponseStore, StoreFailed, Variant,
+};
 use etiquette_core::{Now, Purpose};
 use http::request::Parts;
 
@@ -89,6 +91,29 @@ impl<St: ResponseStore> Scope<St> {
         match &variant.body {
             Some(body) => Some(body.clone()),
             None => self.cache.body(key, &variant.head).await.ok().flatten(),
+        }
+    }
+
+    /// The body of a variant that came without one, from an octet on, to be read piece by piece.
+    pub(super) async fn read(
+        &self,
+        key: &ResponseKey,
+        variant: &Variant,
+        from: u64,
+    ) -> Option<Box<dyn BodyReader>> {
+        let reader = self.cache.read(key, &variant.head, from).await;
+        reader.ok().flatten()
+    }
+
+    /// Begins to store a body that is too large to be held. A session keeps none.
+    pub(super) fn write(
+        &self,
+        key: &ResponseKey,
+        length: Option<u64>,
+    ) -> Option<Box<dyn BodyWriter>> {
+        match self.session {
+            None => self.cache.write(key, length),
+            Some(_) => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! [`ConditionalCache`]: what to do with each request.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -26,6 +26,7 @@ use super::fetch::{Fetch, exchange};
 use super::flights::{Entered, Landed};
 use super::layer::{ConditionalCacheLayer, Shared};
 use super::memory::MemoryStore;
+use super::pieces::{Octets, Pieces};
 use super::scope::Scope;
 use super::stream::{Reader, Stream};
 use crate::ext::Context as RequestContext;
@@ -138,7 +139,7 @@ where
             && (variant.body.is_some() || !shape.needs_body())
         {
             let status = CacheStatus::Hit { ttl };
-            let octets = variant.body.clone().unwrap_or_default();
+            let octets = Octets::Whole(variant.body.clone().unwrap_or_default());
             let response = answer(variant, &shape, octets, status, &now, Facts::default());
             return ResponseFuture::ready(response.map(ResponseBody::answer));
         }
@@ -446,7 +447,8 @@ impl<St: ResponseStore> Site<St> {
                     &now,
                 )
                 .unwrap_or(Shape::Whole);
-                let octets = self.octets(&variant, &shape).await.unwrap_or_default();
+                let octets = self.octets(&variant, &shape).await;
+                let octets = octets.unwrap_or_else(|| Octets::Whole(Bytes::new()));
                 Ok(answer(&variant, &shape, octets, status, &now, *facts))
             }
             Landed::Streaming { own, .. } | Landed::Private(own) => own
@@ -523,7 +525,7 @@ impl<St: ResponseStore> Site<St> {
         let mut response = answer(
             &variant,
             &shape,
-            Bytes::new(),
+            Octets::Whole(Bytes::new()),
             status,
             &now,
             Facts::default(),
@@ -535,12 +537,18 @@ impl<St: ResponseStore> Site<St> {
     }
 
     /// The stored body, as far as the shape needs it; `None` when the store does not have it any more.
-    async fn octets(&self, variant: &Variant, shape: &Shape) -> Option<Bytes> {
-        if shape.needs_body() {
-            self.scope.body(&self.key, variant).await
-        } else {
-            Some(Bytes::new())
-        }
+    async fn octets(&self, variant: &Variant, shape: &Shape) -> Option<Octets> {
+        let held = variant.body.is_some() || variant.length <= self.shared.max_body as u64;
+        let (from, length) = match shape.within(variant) {
+            None => return Some(Octets::Whole(Bytes::new())),
+            Some(_) if held => {
+                let body = self.scope.body(&self.key, variant).await?;
+                return Some(Octets::Whole(body));
+            }
+            Some(place) => place,
+        };
+        let reader = self.scope.read(&self.key, variant, from).await?;
+        Some(Octets::Pieces(Pieces::open(reader, length).await?))
     }
 
     /// Asks the origin without letting the caller wait for it.
@@ -581,13 +589,11 @@ impl<St: ResponseStore> Site<St> {
         if let Entered::Lead(flight) = entered {
             background.start(async move {
                 if let Ok(Landed::Streaming { own, stream }) = flight.await {
-                    drop(own.take());
-                    if let Some(mut reader) = stream.reader() {
-                        drop(stream);
-                        while let Some(Ok(_)) =
-                            std::future::poll_fn(|cx| reader.poll_frame(cx)).await
-                        {
-                        }
+                    drop(stream);
+                    let answer = own.take().map(Response::into_body);
+                    if let Some(Answer::Shared(mut reader)) = answer {
+                        let mut next = async || poll_fn(|cx| reader.poll_frame(cx)).await;
+                        while let Some(Ok(_)) = next().await {}
                     }
                 }
             });

@@ -1,7 +1,8 @@
 //! A response body that is read from the network once, handed to everybody who asked for it, and stored at its end.
 //!
-//! Whoever is polled reads on for all; the octets are kept until the body is stored or turns out too large. A body that
-//! breaks off, errs or is dropped by all of its readers is never stored.
+//! Whoever is polled reads on for all; the octets are kept until the body is stored or turns out too large. One that is
+//! too large is for one reader, and is written piece by piece where the store takes pieces: then as much is held as one
+//! piece. A body that breaks off, errs or is dropped by all of its readers is never stored.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,6 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::{Bytes, BytesMut};
 use etiquette_core::cache_policy::StoredResponse;
+use etiquette_core::store::BodyWriter;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
@@ -20,8 +22,23 @@ use crate::BoxError;
 /// The body of the inner service, its type forgotten.
 pub(super) type Upstream = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 
-/// Stores a whole body; `None` when it must not be stored after all.
-pub(super) type Keep = Box<dyn FnOnce(Bytes) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+/// How a body is stored.
+pub(super) trait Keep: Send {
+    /// Stores a whole body.
+    fn whole(self: Box<Self>, body: Bytes) -> Storing<()>;
+
+    /// Begins to store a body that turns out too large to be held; `None` where the store takes none in pieces.
+    fn begin(&self) -> Option<Box<dyn BodyWriter>>;
+
+    /// All of it is written.
+    fn finish(self: Box<Self>, writer: Box<dyn BodyWriter>) -> Storing<()>;
+}
+
+/// Work of the store on a body.
+pub(super) type Storing<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// As much is written at once of a body that is too large to be held.
+const WRITTEN_AT_ONCE: usize = 512 << 10;
 
 /// A body under way.
 pub(super) struct Stream {
@@ -43,8 +60,12 @@ struct State {
     last: Option<Bytes>,
     received: u64,
     trailers: Option<HeaderMap>,
-    keep: Option<Keep>,
-    storing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    keep: Option<Box<dyn Keep>>,
+    /// Ends with the writer, if more is to be written with it.
+    storing: Option<Storing<Option<Box<dyn BodyWriter>>>>,
+    /// Of a body that is too large to be held.
+    writer: Option<Box<dyn BodyWriter>>,
+    unwritten: Vec<Bytes>,
     /// Nobody can join any more: the octets from the first on are not kept.
     passing: bool,
     readers: usize,
@@ -114,43 +135,54 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Stream {
-    /// A stream of `upstream`, which `keep` stores if it is complete and no longer than `max`. A `declared` length is
-    /// no longer than that.
+    /// A stream of `upstream`, and its first reader. `keep` stores it if it is complete: as a whole if it is no longer
+    /// than `max`, else by the writer that was begun for the length it promises.
     pub(super) fn new(
         head: Arc<StoredResponse>,
         declared: Option<u64>,
         promised: Option<u64>,
         upstream: Upstream,
         max: usize,
-        keep: Keep,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+        keep: Box<dyn Keep>,
+        writer: Option<Box<dyn BodyWriter>>,
+    ) -> (Arc<Self>, Reader) {
+        let state = State {
+            upstream: Some(upstream),
+            chunks: VecDeque::new(),
+            last: None,
+            received: 0,
+            trailers: None,
+            keep: Some(keep),
+            storing: None,
+            // Nobody can join a body that is not held.
+            passing: writer.is_some(),
+            writer,
+            unwritten: Vec::new(),
+            readers: 1,
+            end: None,
+        };
+        let stream = Arc::new(Self {
             head,
             declared,
             promised,
             max,
-            state: Mutex::new(State {
-                upstream: Some(upstream),
-                chunks: VecDeque::new(),
-                last: None,
-                received: 0,
-                trailers: None,
-                keep: Some(keep),
-                storing: None,
-                passing: false,
-                readers: 0,
-                end: None,
-            }),
+            state: Mutex::new(state),
             wakers: Arc::default(),
-        })
+        });
+        let reader = Reader {
+            stream: Arc::clone(&stream),
+            next: 0,
+            done: false,
+        };
+        (stream, reader)
     }
 
     pub(super) fn head(&self) -> &Arc<StoredResponse> {
         &self.head
     }
 
-    /// A reader from the first octet on.
-    pub(super) fn reader(self: &Arc<Self>) -> Option<Reader> {
+    /// A further reader from the first octet on.
+    fn reader(self: &Arc<Self>) -> Option<Reader> {
         let mut state = lock(&self.state);
         if state.passing {
             return None;
@@ -196,10 +228,15 @@ impl Stream {
         let waker = Waker::from(Arc::clone(&self.wakers));
         let cx = &mut Context::from_waker(&waker);
         if let Some(storing) = &mut state.storing {
-            if storing.as_mut().poll(cx).is_pending() {
+            let Poll::Ready(writer) = storing.as_mut().poll(cx) else {
                 return Poll::Pending;
-            }
+            };
             state.storing = None;
+            state.writer = writer;
+            if state.writer.is_none() {
+                // Stored, or given up.
+                state.keep = None;
+            }
             if let Some(last) = state.last.take() {
                 state.chunks.push_back(last);
             }
@@ -252,21 +289,26 @@ impl Stream {
             state.stop(End::Broken("more octets than Content-Length".into()));
             return;
         }
-        if state.keep.is_some() && (too_long || state.received > self.max as u64) {
+        if too_long && state.keep.is_some() {
+            state.give_up();
+        } else if !state.passing && state.keep.is_some() && state.received > self.max as u64 {
             // Whoever shares a body of unknown length waits for its end, so there is one reader at most.
-            state.keep = None;
-            state.passing = true;
+            state.write_in_pieces();
         }
         let whole = self.declared == Some(state.received)
             || state
                 .upstream
                 .as_ref()
                 .is_some_and(|body| body.is_end_stream());
+        if state.writer.is_some() {
+            state.unwritten.push(chunk.clone());
+        }
         if whole && state.keep.is_some() {
             state.last = Some(chunk);
             self.store(state);
         } else {
             state.chunks.push_back(chunk);
+            state.write(WRITTEN_AT_ONCE);
         }
     }
 
@@ -275,6 +317,21 @@ impl Stream {
         let Some(keep) = state.keep.take() else {
             return;
         };
+        if let Some(writer) = state.writer.take() {
+            if self.promised.is_some_and(|length| length != state.received) {
+                state.chunks.extend(state.last.take());
+                state.unwritten.clear();
+                return;
+            }
+            let rest = std::mem::take(&mut state.unwritten);
+            state.storing = Some(Box::pin(async move {
+                if let Some(writer) = write_all(writer, rest).await {
+                    keep.finish(writer).await;
+                }
+                None
+            }));
+            return;
+        }
         let mut parts = state.chunks.iter().chain(&state.last);
         let body = match (parts.next(), parts.next()) {
             _ if self.promised.is_some_and(|length| length != state.received) => {
@@ -294,13 +351,59 @@ impl Stream {
                 all.freeze()
             }
         };
-        state.storing = Some(keep(body));
+        let whole = keep.whole(body);
+        state.storing = Some(Box::pin(async move {
+            whole.await;
+            None
+        }));
     }
 }
 
+async fn write_all(
+    mut writer: Box<dyn BodyWriter>,
+    octets: Vec<Bytes>,
+) -> Option<Box<dyn BodyWriter>> {
+    for octets in octets {
+        writer = writer.write(octets).await.ok()?;
+    }
+    Some(writer)
+}
+
 impl State {
+    /// The body is too large to be held: nobody can join it any more, and it is stored in pieces if at all.
+    fn write_in_pieces(&mut self) {
+        self.passing = true;
+        self.writer = self.keep.as_ref().and_then(|keep| keep.begin());
+        if self.writer.is_none() {
+            self.keep = None;
+        } else {
+            self.unwritten.extend(self.chunks.iter().cloned());
+        }
+    }
+
+    /// Begins to write what is there, if that is as much as `least`.
+    fn write(&mut self, least: usize) {
+        if self.unwritten.iter().map(Bytes::len).sum::<usize>() < least {
+            return;
+        }
+        if let Some(writer) = self.writer.take() {
+            let octets = std::mem::take(&mut self.unwritten);
+            self.storing = Some(Box::pin(write_all(writer, octets)));
+        }
+    }
+
+    /// It is not stored after all, and goes to its reader as it comes.
+    fn give_up(&mut self) {
+        self.keep = None;
+        self.writer = None;
+        self.unwritten.clear();
+        self.passing = true;
+    }
+
     fn stop(&mut self, end: End) {
         self.keep = None;
+        self.writer = None;
+        self.unwritten.clear();
         self.upstream = None;
         self.end = Some(end);
     }

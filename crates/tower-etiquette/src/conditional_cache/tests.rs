@@ -25,7 +25,7 @@ use crate::ext::Context as RequestContext;
 use crate::{BoxError, Facts};
 
 /// A body whose chunks come one second apart; an empty chunk is an error.
-struct Slow {
+pub(super) struct Slow {
     chunks: VecDeque<&'static [u8]>,
     due: Pin<Box<tokio::time::Sleep>>,
     dropped: Arc<AtomicUsize>,
@@ -59,7 +59,7 @@ impl Drop for Slow {
 
 /// A site whose head takes a second.
 #[derive(Clone, Default)]
-struct Site {
+pub(super) struct Site {
     asked: Arc<AtomicUsize>,
     dropped: Arc<AtomicUsize>,
     fields: Arc<Mutex<Vec<(&'static str, &'static str)>>>,
@@ -69,7 +69,7 @@ struct Site {
 }
 
 impl Site {
-    fn new(fields: &[(&'static str, &'static str)], chunks: &[&'static str]) -> Self {
+    pub(super) fn new(fields: &[(&'static str, &'static str)], chunks: &[&'static str]) -> Self {
         let site = Self::default();
         *site.status.lock().unwrap() = 200;
         *site.fields.lock().unwrap() = fields.to_vec();
@@ -81,7 +81,7 @@ impl Site {
         Self::new(&[("cache-control", "max-age=60")], chunks)
     }
 
-    fn asked(&self) -> usize {
+    pub(super) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
@@ -105,9 +105,9 @@ impl Site {
         Ok(response.body(body).unwrap())
     }
 
-    fn behind(
+    pub(super) fn behind<St: ResponseStore>(
         &self,
-        layer: &ConditionalCacheLayer,
+        layer: &ConditionalCacheLayer<St>,
     ) -> impl Service<
         Request<Empty<Bytes>>,
         Response = Response<super::ResponseBody<Slow>>,
@@ -115,13 +115,13 @@ impl Site {
         Future = super::ResponseFuture<Slow>,
     > + Clone
     + Send
-    + use<> {
+    + use<St> {
         let site = self.clone();
         layer.layer(service_fn(move |request| site.clone().answer(request)))
     }
 }
 
-fn get() -> Request<Empty<Bytes>> {
+pub(super) fn get() -> Request<Empty<Bytes>> {
     Request::get("http://site.example/page")
         .body(Empty::new())
         .unwrap()
@@ -131,7 +131,7 @@ fn status<B>(response: &Response<B>) -> CacheStatus {
     Facts::of(response).unwrap().cache_status().unwrap()
 }
 
-async fn text<B: Body<Data = Bytes, Error = BoxError>>(response: Response<B>) -> String {
+pub(super) async fn text<B: Body<Data = Bytes, Error = BoxError>>(response: Response<B>) -> String {
     let body = response.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(body.to_vec()).unwrap()
 }
