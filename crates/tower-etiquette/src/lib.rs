@@ -96,8 +96,10 @@
 //! | feature | what it adds |
 //! | --- | --- |
 //! | `client` | the ready-made HTTPS client |
+//! | `metrics` | counters and histograms of what the layers do, see [`events`] |
 //! | `signatures` | signed requests in the Web Bot Auth profile of RFC 9421 |
 //! | `test-util` | a clock for tests on paused time |
+//! | `tracing` | events of what the layers do, see [`events`] |
 //!
 //! # Limits
 //! State is one process's; bodies and queues are bounded, and what exceeds a bound is a typed [`Refusal`] or a miss. Behind
@@ -113,6 +115,7 @@ mod clock;
 pub mod conditional_cache;
 #[cfg(feature = "disk")]
 pub mod disk;
+pub mod events;
 mod ext;
 mod flight;
 pub mod host_budget;

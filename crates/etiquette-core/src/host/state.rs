@@ -252,6 +252,12 @@ impl HostState {
         self.epoch
     }
 
+    /// The incidents that are not forgiven yet.
+    #[must_use]
+    pub fn strikes(&self) -> u32 {
+        self.strikes
+    }
+
     /// The number of requests that were started: by it a visit sees whether somebody else came in between.
     #[must_use]
     pub fn started(&self) -> u64 {

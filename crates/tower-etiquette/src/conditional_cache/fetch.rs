@@ -145,13 +145,12 @@ impl<St: ResponseStore> Fetch<St> {
     ) -> Landed {
         let old = variant.head.selecting();
         let says = head.directives();
-        let kept = if says.no_store && !says.must_understand {
-            self.scope.remove(&self.key, old).await
+        // The answer is right whether the store takes note of it or not.
+        if says.no_store && !says.must_understand {
+            self.scope.remove(&self.key, old).await;
         } else {
-            self.scope.update(&self.key, old, head.clone()).await
-        };
-        // The answer is right whether the store took note of it or not.
-        drop(kept);
+            self.scope.update(&self.key, old, head.clone()).await;
+        }
         Landed::Stored {
             variant: Variant {
                 head: Arc::new(head),
@@ -200,8 +199,7 @@ impl<St: ResponseStore> Fetch<St> {
     }
 
     async fn forget(&self, variant: &Variant) {
-        // What the store could not forget stays stale, and is asked about again.
-        drop(self.scope.remove(&self.key, variant.head.selecting()).await);
+        self.scope.remove(&self.key, variant.head.selecting()).await;
     }
 
     /// There is no answer.
@@ -290,12 +288,10 @@ impl<St: ResponseStore> Fetch<St> {
             if length.is_some_and(|length| length != 0) {
                 return Landed::Private(Own::new(self.passed(response)));
             }
-            let kept = self
-                .scope
+            // Stored or not, the answer is the caller's.
+            self.scope
                 .put(&self.key, head, Bytes::new(), &self.replaced)
                 .await;
-            // Stored or not, the answer is the caller's.
-            drop(kept);
             return Landed::Private(Own::new(self.finished(
                 response.map(|body| Answer::Passing(Box::pin(ResponseBody::passing(body)))),
                 forwarded,
@@ -376,7 +372,7 @@ impl<St: ResponseStore> Keep for Kept<St> {
         Box::pin(async move {
             if !self.ticket.is_outdated() {
                 let put = self.scope.put(&self.key, self.head, body, &self.replaced);
-                drop(put.await);
+                put.await;
             }
         })
     }
@@ -388,7 +384,7 @@ impl<St: ResponseStore> Keep for Kept<St> {
     fn finish(self: Box<Self>, writer: Box<dyn BodyWriter>) -> Work<()> {
         Box::pin(async move {
             if !self.ticket.is_outdated() {
-                drop(writer.finish(self.head, self.replaced).await);
+                Scope::<St>::finish(writer, self.head, self.replaced).await;
             }
         })
     }

@@ -8,7 +8,8 @@ use etiquette_core::store::{BodyReader, Piece, StoreFuture};
 use http_body::Frame;
 
 use super::body::Answer;
-use crate::BoxError;
+use super::scope::STORE;
+use crate::{BoxError, events};
 
 /// What an answer needs of a stored body.
 pub(super) enum Octets {
@@ -61,7 +62,8 @@ impl Pieces {
     /// The first `length` octets of a reader; `None` when the store does not give the first of them, so that the origin
     /// can still be asked.
     pub(super) async fn open(reader: Box<dyn BodyReader>, length: u64) -> Option<Self> {
-        let (first, rest) = reader.next().await.ok()??;
+        let opened = events::taken(STORE, "read a body", reader.next().await);
+        let (first, rest) = opened.flatten()?;
         Some(Self {
             first: Some(first),
             next: Some(rest.next()),

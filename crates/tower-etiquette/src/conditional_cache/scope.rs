@@ -9,16 +9,19 @@ use bytes::Bytes;
 use etiquette_core::cache_policy::{
     CachePolicy, RequestDirectives, Reuse, Selecting, StoredResponse,
 };
-use etiquette_core::store::{
-    BodyReader, BodyWriter, ResponseKey, ResponseStore, StoreFailed, Variant,
-};
+use etiquette_core::store::{BodyReader, BodyWriter, ResponseKey, ResponseStore, Variant};
 use etiquette_core::{Now, Purpose};
 use http::request::Parts;
 
 use super::memory::MemoryStore;
+use crate::events;
 
 /// A session keeps at most so many octets.
 const SESSION_BYTES: usize = 8 << 20;
+
+/// The name of the stores in events.
+pub(super) const STORE: &str = "responses";
+const FORGET: &str = "forget a response";
 
 /// The store of one session.
 struct SessionStore(MemoryStore);
@@ -55,6 +58,11 @@ impl<St: ResponseStore> Scope<St> {
         }
     }
 
+    /// Forgets all that is stored for a URL that has changed.
+    pub(super) async fn forget_all(cache: &St, key: &ResponseKey) {
+        events::taken(STORE, FORGET, cache.remove(key, None).await);
+    }
+
     /// Whether a person asked.
     pub(super) fn is_personal(&self) -> bool {
         self.session.is_some()
@@ -68,7 +76,8 @@ impl<St: ResponseStore> Scope<St> {
         wishes: &RequestDirectives,
         now: &Now,
     ) -> Vec<Variant> {
-        let mut cached = self.cache.get(key).await.unwrap_or_default();
+        let cached = events::taken(STORE, "look up a response", self.cache.get(key).await);
+        let mut cached = cached.unwrap_or_default();
         let Some(session) = &self.session else {
             return cached;
         };
@@ -90,7 +99,10 @@ impl<St: ResponseStore> Scope<St> {
     pub(super) async fn body(&self, key: &ResponseKey, variant: &Variant) -> Option<Bytes> {
         match &variant.body {
             Some(body) => Some(body.clone()),
-            None => self.cache.body(key, &variant.head).await.ok().flatten(),
+            None => {
+                let body = self.cache.body(key, &variant.head).await;
+                events::taken(STORE, "read a body", body).flatten()
+            }
         }
     }
 
@@ -102,7 +114,7 @@ impl<St: ResponseStore> Scope<St> {
         from: u64,
     ) -> Option<Box<dyn BodyReader>> {
         let reader = self.cache.read(key, &variant.head, from).await;
-        reader.ok().flatten()
+        events::taken(STORE, "read a body", reader).flatten()
     }
 
     /// Begins to store a body that is too large to be held. A session keeps none.
@@ -117,42 +129,49 @@ impl<St: ResponseStore> Scope<St> {
         }
     }
 
+    /// Keeps what was written piece by piece.
+    pub(super) async fn finish(
+        writer: Box<dyn BodyWriter>,
+        head: StoredResponse,
+        replaced: Vec<Selecting>,
+    ) {
+        let kept = writer.finish(head, replaced).await;
+        events::taken(STORE, "keep a response", kept);
+    }
+
+    /// Keeps a response. A store that fails has not kept it: what is not stored is asked for again.
     pub(super) async fn put(
         &self,
         key: &ResponseKey,
         head: StoredResponse,
         body: Bytes,
         replaced: &[Selecting],
-    ) -> Result<(), StoreFailed> {
-        match &self.session {
+    ) {
+        let kept = match &self.session {
             None => self.cache.put(key, head, body, replaced).await,
             Some(Some(store)) => store.put(key, head, body, replaced).await,
             Some(None) => Ok(()),
-        }
+        };
+        events::taken(STORE, "keep a response", kept);
     }
 
-    pub(super) async fn update(
-        &self,
-        key: &ResponseKey,
-        old: &Selecting,
-        head: StoredResponse,
-    ) -> Result<(), StoreFailed> {
-        match &self.session {
+    /// Replaces the head of a variant. A store that fails has its old one still, which is stale, and asked about again.
+    pub(super) async fn update(&self, key: &ResponseKey, old: &Selecting, head: StoredResponse) {
+        let kept = match &self.session {
             None => self.cache.update(key, old, head).await,
             Some(Some(store)) => store.update(key, old, head).await,
             Some(None) => Ok(()),
-        }
+        };
+        events::taken(STORE, "update a response", kept);
     }
 
-    pub(super) async fn remove(
-        &self,
-        key: &ResponseKey,
-        which: &Selecting,
-    ) -> Result<(), StoreFailed> {
-        match &self.session {
+    /// Forgets a variant. What a store could not forget is stale, and asked about again.
+    pub(super) async fn remove(&self, key: &ResponseKey, which: &Selecting) {
+        let gone = match &self.session {
             None => self.cache.remove(key, Some(which)).await,
             Some(Some(store)) => store.remove(key, Some(which)).await,
             Some(None) => Ok(()),
-        }
+        };
+        events::taken(STORE, FORGET, gone);
     }
 }

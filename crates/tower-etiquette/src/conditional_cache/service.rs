@@ -29,6 +29,7 @@ use super::memory::MemoryStore;
 use super::pieces::{Octets, Pieces};
 use super::scope::Scope;
 use super::stream::{Reader, Stream};
+use crate::events::{self, Event};
 use crate::ext::Context as RequestContext;
 use crate::flight::Flight;
 use crate::ready::ready;
@@ -141,14 +142,27 @@ where
             let status = CacheStatus::Hit { ttl };
             let octets = Octets::Whole(variant.body.clone().unwrap_or_default());
             let response = answer(variant, &shape, octets, status, &now, Facts::default());
+            tell(parts.uri.host(), Some(status));
             return ResponseFuture::ready(response.map(ResponseBody::answer));
         }
         let background = Arc::clone(&self.background);
         let inner = self.inner.clone();
         ResponseFuture::waiting(async move {
+            let host = parts.uri.host().filter(|_| events::ON).map(str::to_owned);
             let response = serve(site, &background, inner, parts, body, found).await?;
+            let status = Facts::of(&response).and_then(Facts::cache_status);
+            tell(host.as_deref(), status);
             Ok(response.map(ResponseBody::answer))
         })
+    }
+}
+
+fn tell(host: Option<&str>, status: Option<CacheStatus>) {
+    if let Some(status) = status {
+        events::tell(|| Event::Cached {
+            host: host.unwrap_or_default(),
+            result: events::result_of(status),
+        });
     }
 }
 
@@ -625,13 +639,11 @@ impl<St: ResponseStore> Site<St> {
         if let Some(variant) = matching {
             let news = self.news_of_head(&asked_with, &response, &variant.head, &exchange);
             let old = variant.head.selecting();
-            let kept = match news {
+            match news {
                 Some(Freshened::Updated(head)) => self.scope.update(&self.key, old, *head).await,
                 Some(_) => self.scope.remove(&self.key, old).await,
-                None => Ok(()),
-            };
-            // A store that failed has its old entry still; it is stale, and will be asked for conditionally.
-            drop(kept);
+                None => {}
+            }
         }
         let status = CacheStatus::Forwarded {
             forward,
@@ -666,6 +678,10 @@ impl<St: ResponseStore> Site<St> {
     }
 
     fn not_stored(&self, parts: &Parts) -> BoxError {
+        events::tell(|| Event::Cached {
+            host: parts.uri.host().unwrap_or_default(),
+            result: "not_stored",
+        });
         match Origin::of(&parts.uri) {
             Ok(origin) => Box::new(Refusal::from(NotStored::new(origin))),
             Err(_) => BoxError::from("nothing is stored for a request that has no origin"),
@@ -690,8 +706,7 @@ where
     for uri in outdates(&method, &uri, response.status(), response.headers()) {
         if let Some(key) = ResponseKey::of(&uri) {
             shared.flights.outdate(&key);
-            // A store that cannot forget is the store's to report; the answer is the caller's all the same.
-            drop(shared.store.remove(&key, None).await);
+            Scope::forget_all(&*shared.store, &key).await;
         }
     }
     Ok(response.map(ResponseBody::passing))

@@ -17,7 +17,8 @@ use etiquette_core::store::BodyWriter;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::BoxError;
+use super::scope::STORE;
+use crate::{BoxError, events};
 
 /// The body of the inner service, its type forgotten.
 pub(super) type Upstream = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
@@ -364,7 +365,8 @@ async fn write_all(
     octets: Vec<Bytes>,
 ) -> Option<Box<dyn BodyWriter>> {
     for octets in octets {
-        writer = writer.write(octets).await.ok()?;
+        let written = writer.write(octets).await;
+        writer = events::taken(STORE, "keep a response", written)?;
     }
     Some(writer)
 }

@@ -10,6 +10,7 @@ use etiquette_core::refusal::HostRefusal;
 
 use super::queue::{Class, Denied, Place, Queue, Waiter};
 use super::shared::View;
+use crate::events::{Changes, Standing, Told};
 
 const FULL: Denied = Denied {
     why: HostRefusal::QueueFull,
@@ -39,6 +40,7 @@ pub(super) struct Core {
     bodies: u32,
     /// Where hosts are shared with other processes.
     pub(super) view: Option<Box<View>>,
+    told: Told,
 }
 
 /// What a look at the line came to.
@@ -88,6 +90,7 @@ impl Host {
             name: name.into(),
             policy,
             core: Mutex::new(Core {
+                told: Told::of(&state),
                 state,
                 ..Core::default()
             }),
@@ -427,23 +430,32 @@ impl Host {
     }
 
     /// Records an answer. `head_of_placed` when the sender holds a place and only the body is left.
-    pub(super) fn answered(&self, now: Instant, received: &Received, head_of_placed: bool) {
+    pub(super) fn answered(
+        &self,
+        now: Instant,
+        received: &Received,
+        head_of_placed: bool,
+    ) -> Changes {
         let mut wakers = Vec::new();
-        {
+        let changes = {
             let mut core = self.core();
+            let core = &mut *core;
             if head_of_placed {
                 core.bodies += 1;
             }
             let before = core.prospects(&self.policy, now);
+            let stood = Standing::of(&mut core.state, &self.policy, now);
             core.state.answered(&self.policy, now, received);
             if !core.queue.is_empty() {
                 if core.prospects(&self.policy, now) != before {
-                    self.review(&mut core, now, &mut wakers);
+                    self.review(core, now, &mut wakers);
                 }
                 wakers.extend(core.queue.first_waker());
             }
-        }
+            stood.changes(&mut core.state, &mut core.told, &self.policy, now, received)
+        };
         wake(wakers);
+        changes
     }
 
     /// A request that was started and holds a place is over.

@@ -26,6 +26,7 @@ use etiquette_core::{Clock, InvalidOrigin, Now, Origin, PurposeKind, Refusal};
 use http::{HeaderMap, StatusCode, Uri};
 
 use crate::TokioClock;
+use crate::events::{self, Changes, Voice};
 use host::Host;
 use shared::{Link, event};
 use table::Table;
@@ -49,6 +50,7 @@ struct Inner {
     keys: RandomState,
     table: Table,
     link: Option<Link>,
+    voice: Voice,
     /// Spreads the ends of pauses; not for secrets.
     dice: AtomicU64,
 }
@@ -63,6 +65,7 @@ pub struct HostsBuilder {
     max_hosts: usize,
     clock: Arc<dyn Clock>,
     store: Option<Arc<dyn HostStore>>,
+    voice: Voice,
 }
 
 /// A request that was started by [`Hosts::try_start`] and holds a place of its host. Drop it when the body has ended.
@@ -113,6 +116,7 @@ impl Hosts {
             max_hosts: MAX_HOSTS,
             clock: Arc::new(TokioClock),
             store: None,
+            voice: Voice::default(),
         }
     }
 
@@ -205,24 +209,27 @@ impl Hosts {
         let now = self.0.clock.monotonic();
         let Some(host) = self.host(origin, now) else {
             let why = HostRefusal::HostsFull;
+            events::refused(self.0.voice, origin.host(), why, None);
             return Err(HostRefused::new(origin.clone(), why, None, None).into());
         };
         if self.0.link.is_some() {
             let why = HostRefusal::Paused;
+            events::refused(self.0.voice, &host.name, why, None);
             return Err(HostRefused::new(origin.clone(), why, None, None).into());
         }
         match host.start_at_once(now) {
-            Ok(()) => Ok(Start(Permit::new(
-                self.clone(),
-                host,
-                now,
-                Duration::ZERO,
-                true,
-                true,
-                None,
-            ))),
+            Ok(()) => {
+                events::starts(self.0.voice, &host.name, Duration::ZERO);
+                let waited = Duration::ZERO;
+                let permit = Permit::new(self.clone(), host, now, waited, true, true, None);
+                Ok(Start(permit))
+            }
             Err(denied) => {
                 let now = self.0.clock.now();
+                let retry_in = denied
+                    .retry_at
+                    .map(|at| at.saturating_duration_since(now.monotonic));
+                events::refused(self.0.voice, &host.name, denied.why, retry_in);
                 let retry_at = denied.retry_at.map(|at| now.wall_at(at));
                 Err(HostRefused::new(origin.clone(), denied.why, retry_at, None).into())
             }
@@ -254,6 +261,9 @@ impl Hosts {
                     HostRefusal::Paused
                 };
                 let retry_at = Some(now.wall_at(until));
+                drop(core);
+                let retry_in = until.saturating_duration_since(now.monotonic);
+                events::refused(self.0.voice, &host.name, why, Some(retry_in));
                 Err(HostRefused::new(origin.clone(), why, retry_at, None).into())
             }
             _ => Ok(()),
@@ -294,11 +304,22 @@ impl Hosts {
     pub(crate) fn record(&self, origin: &Origin, received: &Received) {
         let now = self.0.clock.monotonic();
         if let Some(host) = self.host(origin, now) {
-            host.answered(now, received, false);
+            let changes = host.answered(now, received, false);
+            self.tell(&host, changes);
             if let Some(link) = &self.0.link {
                 link.tell_later(&host, News::new(None, Some(event(received, now))));
             }
         }
+    }
+
+    /// Tells what an answer changed.
+    fn tell(&self, host: &Host, changes: Changes) {
+        changes.tell(self.0.voice, &host.name, &self.0.clock);
+    }
+
+    /// How the events of these hosts are told.
+    pub(crate) fn voice(&self) -> Voice {
+        self.0.voice
     }
 
     /// A number from 0 to 1.
@@ -417,6 +438,14 @@ impl HostsBuilder {
         self
     }
 
+    /// Whether the metrics of these hosts, and of the retries on them, have the label `host`. Default no: a crawl has too
+    /// many hosts for a label.
+    #[cfg(feature = "metrics")]
+    pub fn label_hosts(mut self, label: bool) -> Self {
+        self.voice.label_hosts = label;
+        self
+    }
+
     /// Where the present is read. Default [`TokioClock`].
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -431,7 +460,10 @@ impl HostsBuilder {
         let dice = AtomicU64::new(keys.hash_one(0_u8));
         let first_lease = keys.hash_one(1_u8);
         let clock = Arc::clone(&self.clock);
-        let link = self.store.map(|store| Link::new(store, clock, first_lease));
+        let voice = self.voice;
+        let link = self
+            .store
+            .map(|store| Link::new(store, clock, voice, first_lease));
         let policy = Arc::new(self.policy);
         let base = self.clock.monotonic();
         Hosts(Arc::new(Inner {
@@ -444,6 +476,7 @@ impl HostsBuilder {
             keys,
             dice,
             link,
+            voice,
         }))
     }
 }

@@ -102,7 +102,8 @@ impl Permit {
         } else {
             received.untimed()
         };
-        self.host.answered(now, &received, head_of_placed);
+        let changes = self.host.answered(now, &received, head_of_placed);
+        self.hosts.tell(&self.host, changes);
         if self.hosts.0.link.is_some() {
             let latency = now.saturating_duration_since(self.started);
             self.untold = Some((received, latency));

@@ -22,6 +22,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::host::{Core, Host};
+use crate::events::{self, Changes, Voice};
 
 /// While the store fails, the first of a line looks again this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -51,6 +52,7 @@ pub(super) struct Link {
     pub(super) store: Arc<dyn HostStore>,
     leases: Arc<AtomicU64>,
     clock: Arc<dyn Clock>,
+    voice: Voice,
 }
 
 /// What asking came to.
@@ -62,9 +64,15 @@ pub(super) enum Reply {
 }
 
 impl Link {
-    pub(super) fn new(store: Arc<dyn HostStore>, clock: Arc<dyn Clock>, first_lease: u64) -> Self {
+    pub(super) fn new(
+        store: Arc<dyn HostStore>,
+        clock: Arc<dyn Clock>,
+        voice: Voice,
+        first_lease: u64,
+    ) -> Self {
         Self {
             store,
+            voice,
             leases: Arc::new(AtomicU64::new(first_lease)),
             clock,
         }
@@ -98,14 +106,18 @@ impl Link {
             Known::of(&core, asked_at)
         };
         let answer = self.store.acquire(known.seen(host), question).await;
+        if answer.is_err() {
+            events::store_failed("hosts", "ask for a start");
+        }
         let now = self.now();
         let mut core = host.core();
         match answer {
             Ok(Acquired::Granted(shared)) => {
-                core.hear(now, &shared);
+                let changes = core.hear(now, &shared);
                 core.view().started = shared.started;
                 core.view().floor = None;
                 drop(core);
+                changes.tell(self.voice, &host.name, &self.clock);
                 if ask.pauses_only {
                     return Reply::Start(None);
                 }
@@ -119,9 +131,11 @@ impl Link {
             }
             Ok(Acquired::Wait(wait, shared)) => {
                 asking.taken = false;
-                core.hear(now, &shared);
+                let changes = core.hear(now, &shared);
                 let added = wait.mul_f64(0.1 * jitter).min(MOST_JITTER);
                 core.view().floor = Some(now + wait.min(LONGEST) + added);
+                drop(core);
+                changes.tell(self.voice, &host.name, &self.clock);
                 Reply::Wait
             }
             Ok(_) => {
@@ -152,7 +166,8 @@ impl Link {
     /// Tells an answer, and what becomes of a place; whether the store took it.
     pub(super) async fn tell(&self, host: &Host, news: News) -> bool {
         let known = Known::of(&host.core(), self.now());
-        self.store.tell(known.seen(host), news).await.is_ok()
+        let told = self.store.tell(known.seen(host), news).await;
+        events::taken("hosts", "tell an answer", told).is_some()
     }
 
     /// The place is over then for the one who asked at `asked`, a while before it is for the store.
@@ -254,7 +269,8 @@ impl Core {
         self.view.as_ref().map_or(gap, |view| gap.max(view.gap))
     }
 
-    fn hear(&mut self, now: Instant, shared: &Shared) {
+    fn hear(&mut self, now: Instant, shared: &Shared) -> Changes {
+        let paused = self.state.paused_until(now);
         if !shared.pause.is_zero() {
             self.state
                 .learn_pause(now, now + shared.pause.min(LONGEST * 365));
@@ -264,6 +280,7 @@ impl Core {
         view.gap = shared.gap;
         let start = shared.since_start.and_then(|ago| now.checked_sub(ago));
         view.last_start = view.last_start.max(start);
+        Changes::shared(paused, &self.state, now)
     }
 
     /// The store failed: when to look again, or `None` to start on its own. A place is reserved for the one who asks.

@@ -19,6 +19,7 @@ use super::permit::Permit;
 use super::queue::{Class, Denied, Place};
 use super::shared::{Lease, Reply, number_of};
 use crate::BoxError;
+use crate::events::{self, Event, Voice};
 use crate::ext::{AtStart, Context, Rules, Visit};
 use crate::ready::ready;
 
@@ -45,6 +46,8 @@ pub(crate) struct Ticket {
     crawl_delay: Option<Option<Duration>>,
     /// The place that other processes see.
     lease: Option<Lease>,
+    /// Somebody was told that it waits.
+    waits: bool,
 }
 
 /// What has to be given back.
@@ -124,6 +127,7 @@ impl Ticket {
         let contact = context.and_then(|context| context.contact());
         let Some(host) = hosts.host(origin, now.monotonic) else {
             let why = HostRefusal::HostsFull;
+            events::refused(hosts.voice(), origin.host(), why, None);
             return Err(HostRefused::new(origin.clone(), why, None, contact).into());
         };
         let place = host.core().queue.place(class);
@@ -159,6 +163,7 @@ impl Ticket {
             holding: Holding::Nothing,
             crawl_delay: None,
             lease: None,
+            waits: false,
             host,
         })
     }
@@ -250,6 +255,7 @@ impl Ticket {
                 Look::Due | Look::Denied(_) => return Poll::Ready(look),
                 Look::Behind => {
                     *timer = None;
+                    self.tell_wait();
                     return Poll::Pending;
                 }
                 Look::First(again) => {
@@ -262,11 +268,34 @@ impl Ticket {
                         None => timer.insert(Box::pin(sleep(span))),
                     };
                     if timer.as_mut().poll(task).is_pending() {
+                        self.tell_wait();
                         return Poll::Pending;
                     }
                 }
             }
         }
+    }
+
+    fn tell_wait(&mut self) {
+        if !std::mem::replace(&mut self.waits, true) {
+            let (voice, host) = (self.voice(), &*self.host.name);
+            events::tell(|| Event::Waits { voice, host });
+        }
+    }
+
+    /// What is held for pauses only starts further in, and is told of only where it was held indeed.
+    fn tell_start(&self, waited: Duration) {
+        if self.waits || !self.ask.pauses_only {
+            events::starts(self.voice(), &self.host.name, waited);
+        }
+    }
+
+    fn voice(&self) -> Voice {
+        let mut voice = self.hosts.voice();
+        if self.ask.pauses_only {
+            voice.scope = "pause";
+        }
+        voice
     }
 
     /// Asks the rules for this moment; `false` when they have to be renewed first.
@@ -376,12 +405,14 @@ impl Ticket {
         if let Some(visit) = &self.visit {
             visit.with(|journey| journey.started(self.host.key, started));
         }
+        let waited = now.monotonic.saturating_duration_since(self.entered);
+        self.tell_start(waited);
         Ok(Some(
             Permit::new(
                 self.hosts.clone(),
                 Arc::clone(&self.host),
                 now.monotonic,
-                now.monotonic.saturating_duration_since(self.entered),
+                waited,
                 self.page,
                 !self.ask.pauses_only,
                 self.visit.clone(),
@@ -391,6 +422,10 @@ impl Ticket {
     }
 
     fn refusal(&self, now: Now, denied: Denied) -> Refusal {
+        let retry_in = denied
+            .retry_at
+            .map(|at| at.saturating_duration_since(now.monotonic));
+        events::refused(self.voice(), &self.host.name, denied.why, retry_in);
         let retry_at = denied.retry_at.map(|at| now.wall_at(at));
         HostRefused::new(
             self.origin.clone(),

@@ -11,6 +11,7 @@ use tower_service::Service;
 
 use super::replay::{EmptyBodies, ReplayBody};
 use super::{ResponseFuture, RetryAfterLayer};
+use crate::events::{self, Event};
 use crate::ext::{Context, Facts, Handshake, purpose};
 use crate::hosts::{Hosts, Manner, Permit, admit, origin_of};
 use crate::ready::ready;
@@ -191,6 +192,7 @@ impl Course {
                     }
                     match spare {
                         Some(spare) if self.settings.retry_failures && idempotent => {
+                            self.tell_retry(&origin, Signal::Failed, attempt);
                             request = spare;
                             not_before = Some(hosts.clock().now().after(hosts.gap(&origin)));
                             continue;
@@ -219,6 +221,7 @@ impl Course {
             if let (Some(spare), true) = (spare, repeat) {
                 // The old body goes before the wait, and with it the place that it holds.
                 drop(response);
+                self.tell_retry(&origin, answer.signal, attempt);
                 request = spare;
                 not_before = (answer.signal == Signal::Failed)
                     .then(|| hosts.clock().now().after(hosts.gap(&origin)));
@@ -239,6 +242,16 @@ impl Course {
             return Ok(response);
         }
         unreachable!("the last attempt has no spare request")
+    }
+
+    fn tell_retry(&self, origin: &Origin, signal: Signal, attempt: u32) {
+        let voice = self.settings.hosts.voice();
+        events::tell(|| Event::Retried {
+            voice,
+            host: origin.host(),
+            cause: events::cause_of(signal),
+            attempt: attempt + 1,
+        });
     }
 
     fn may_repeat_after(&self, attempt: u32) -> bool {

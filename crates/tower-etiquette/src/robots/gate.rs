@@ -20,6 +20,7 @@ use super::layer::Shared;
 use super::reading::Reading;
 use super::table::{Key, Slot};
 use crate::BoxError;
+use crate::events;
 use crate::ext::{AtStart, Rules, Visit};
 use crate::flight::Flight;
 
@@ -184,7 +185,11 @@ where
     ResBody::Data: Send,
 {
     fn at_start(&self, now: Now) -> AtStart {
-        self.asking.ask(now)
+        let answer = self.asking.ask(now);
+        if let AtStart::Refuse(refusal) = &answer {
+            events::robots_refused(refusal);
+        }
+        answer
     }
 
     fn renew(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -11,18 +11,20 @@ use bytes::Bytes;
 use etiquette_core::identity::Identity;
 use etiquette_core::retry_after::RetryAfter;
 use etiquette_core::robots_txt::{Answer, Known, RobotsPolicy, Standing, Trouble};
-use etiquette_core::store::{Claim, RobotsKey};
+use etiquette_core::store::{Claim, RobotsKey, StoreFailed};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
 use etiquette_robots::{Robots, resolve};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body::Body;
 use http_body_util::BodyExt;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower_service::Service;
 
 use super::layer::Shared;
 use super::table::{Key, Slot};
 use crate::BoxError;
+use crate::events::{self, Event};
 use crate::ext::{AtStart, Context, Rules, Visit};
 use crate::ready::ready;
 
@@ -57,6 +59,24 @@ enum Read {
     Refused(Refusal),
 }
 
+impl Read {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Rules(..) => "rules",
+            Self::Unavailable(_) => "none",
+            Self::Closed(..) => "closed",
+            Self::NotModified(_) => "unchanged",
+            Self::Trouble(..) => "unreachable",
+            Self::Refused(_) => "not_admitted",
+        }
+    }
+}
+
+/// A call of a store that took too long has failed.
+fn flat<T>(outcome: Result<Result<T, StoreFailed>, Elapsed>) -> Result<T, ()> {
+    outcome.map_err(drop)?.map_err(drop)
+}
+
 impl Reading {
     /// Reads robots.txt through `inner` and puts the outcome into the record, and into the store if there is one.
     ///
@@ -69,8 +89,11 @@ impl Reading {
         ReqBody: Default,
         ResBody: Body,
     {
+        let origin = &self.key.origin;
         if self.known_to_store().await {
             self.slot.lock().reading_ended();
+            let outcome = "stored";
+            events::tell(|| Event::RobotsRead { origin, outcome });
             return Ok(());
         }
         let started = Arc::new(Started::new(self.crawl_delay()));
@@ -78,12 +101,18 @@ impl Reading {
             .within_time(&started, self.follow(inner, &started))
             .await;
         let mut octets = None;
+        let name = read.name();
         let outcome = self.keep(read, &mut octets);
+        events::tell(|| Event::RobotsRead {
+            origin,
+            outcome: name,
+        });
         if let (Some(store), Ok(())) = (&self.shared.settings.store, &outcome) {
             let now = self.shared.settings.clock.now();
             let record = self.slot.lock().record.to_stored(now, octets);
             // A store that fails is as good as none: the record at hand holds.
-            let _ = timeout(STORE_TIME, store.save(&self.stored_key(), record)).await;
+            let saved = timeout(STORE_TIME, store.save(&self.stored_key(), record)).await;
+            events::taken("robots", "keep robots.txt", flat(saved));
         }
         self.slot.lock().reading_ended();
         outcome
@@ -138,7 +167,9 @@ impl Reading {
         let key = self.stored_key();
         let end = Instant::now() + settings.policy.reading_time();
         loop {
-            if let Ok(Ok(Some(stored))) = timeout(STORE_TIME, store.load(&key)).await {
+            let loaded = timeout(STORE_TIME, store.load(&key)).await;
+            if let Some(Some(stored)) = events::taken("robots", "look up robots.txt", flat(loaded))
+            {
                 let now = settings.clock.now();
                 let hosts = settings.hosts.as_ref();
                 let gap = hosts
@@ -153,8 +184,9 @@ impl Reading {
                     return true;
                 }
             }
-            match timeout(STORE_TIME, store.claim(&key)).await {
-                Ok(Ok(Claim::Taken(wait))) if Instant::now() + wait < end => sleep(wait).await,
+            let claimed = timeout(STORE_TIME, store.claim(&key)).await;
+            match events::taken("robots", "claim a reading", flat(claimed)) {
+                Some(Claim::Taken(wait)) if Instant::now() + wait < end => sleep(wait).await,
                 _ => return false,
             }
         }

@@ -1,0 +1,198 @@
+//! Counters and histograms for `metrics`.
+
+use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histogram};
+
+use super::{Event, Voice};
+
+/// One metric of the layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metric {
+    /// Its name, which recorders for Prometheus take as it is.
+    pub name: &'static str,
+    /// Its unit, where that is not a plain count: such a metric is a histogram.
+    pub unit: Option<Unit>,
+    /// What it counts.
+    pub what: &'static str,
+}
+
+const fn counts(name: &'static str, what: &'static str) -> Metric {
+    Metric {
+        name,
+        unit: None,
+        what,
+    }
+}
+
+const fn seconds(name: &'static str, what: &'static str) -> Metric {
+    Metric {
+        name,
+        unit: Some(Unit::Seconds),
+        what,
+    }
+}
+
+const STARTS: Metric = counts("etiquette_starts_total", "requests that had their turn");
+const WAIT: Metric = seconds("etiquette_wait_seconds", "how long they had waited for it");
+const REFUSED: Metric = counts(
+    "etiquette_refused_total",
+    "requests that a host did not admit",
+);
+const PAUSES: Metric = counts("etiquette_pauses_total", "pauses begun or prolonged");
+const PAUSE: Metric = seconds("etiquette_pause_seconds", "how far ahead they end");
+const STRIKES: Metric = counts(
+    "etiquette_strikes_total",
+    "times that a host was slowed down",
+);
+const SHUT_OUTS: Metric = counts(
+    "etiquette_shut_outs_total",
+    "runs of refused pages that count as being shut out",
+);
+const RECOVERIES: Metric = counts(
+    "etiquette_recoveries_total",
+    "strikes forgiven after successes",
+);
+const RETRIES: Metric = counts("etiquette_retries_total", "requests sent again");
+const READINGS: Metric = counts("etiquette_robots_readings_total", "readings of robots.txt");
+const ROBOTS_REFUSED: Metric = counts(
+    "etiquette_robots_refused_total",
+    "pages refused for robots.txt",
+);
+const CACHE: Metric = counts(
+    "etiquette_cache_answers_total",
+    "answers that went through the cache",
+);
+const STORE: Metric = counts(
+    "etiquette_store_failures_total",
+    "operations of a store that failed",
+);
+
+/// All metrics, in the order of the [table](super).
+pub const METRICS: &[Metric] = &[
+    STARTS,
+    WAIT,
+    REFUSED,
+    PAUSES,
+    PAUSE,
+    STRIKES,
+    SHUT_OUTS,
+    RECOVERIES,
+    RETRIES,
+    READINGS,
+    ROBOTS_REFUSED,
+    CACHE,
+    STORE,
+];
+
+/// Tells the recorder in force what each of [`METRICS`] means. Call it once the recorder is installed.
+pub fn describe() {
+    for metric in METRICS {
+        match metric.unit {
+            None => describe_counter!(metric.name, metric.what),
+            Some(unit) => describe_histogram!(metric.name, unit, metric.what),
+        }
+    }
+}
+
+pub(super) fn count(event: &Event<'_>) {
+    match *event {
+        Event::Waits { .. } => {}
+        Event::Starts {
+            voice,
+            host,
+            waited,
+        } => {
+            let labels = of_host(voice, host, None);
+            counter!(STARTS.name, labels.clone()).increment(1);
+            histogram!(WAIT.name, labels).record(waited);
+        }
+        Event::Refused {
+            voice, host, why, ..
+        } => {
+            let labels = of_host(voice, host, Some(("reason", why.kind())));
+            counter!(REFUSED.name, labels).increment(1);
+        }
+        Event::Paused {
+            voice,
+            host,
+            cause,
+            span,
+            ..
+        } => {
+            let labels = of_host(voice, host, Some(("cause", cause)));
+            counter!(PAUSES.name, labels.clone()).increment(1);
+            histogram!(PAUSE.name, labels).record(span);
+        }
+        Event::Struck { voice, host, .. } => {
+            counter!(STRIKES.name, of_host(voice, host, None)).increment(1);
+        }
+        Event::ShutOut { voice, host } => {
+            counter!(SHUT_OUTS.name, of_host(voice, host, None)).increment(1);
+        }
+        Event::Recovers {
+            voice,
+            host,
+            forgiven,
+            ..
+        } => {
+            counter!(RECOVERIES.name, of_host(voice, host, None)).increment(forgiven.into());
+        }
+        Event::Retried {
+            voice, host, cause, ..
+        } => {
+            let mut labels = vec![Label::from_static_parts("cause", cause)];
+            labels.extend(label(voice, host));
+            counter!(RETRIES.name, labels).increment(1);
+        }
+        Event::RobotsRead { outcome, .. } => {
+            counter!(READINGS.name, "outcome" => outcome).increment(1);
+        }
+        Event::RobotsRefused { reason, .. } => {
+            counter!(ROBOTS_REFUSED.name, "reason" => reason).increment(1);
+        }
+        Event::Cached { result, .. } => {
+            counter!(CACHE.name, "result" => result).increment(1);
+        }
+        Event::StoreFailed { store, .. } => {
+            counter!(STORE.name, "store" => store).increment(1);
+        }
+    }
+}
+
+fn of_host(voice: Voice, host: &str, further: Option<(&'static str, &'static str)>) -> Vec<Label> {
+    let mut labels = vec![Label::from_static_parts("scope", voice.scope)];
+    labels.extend(further.map(|(key, value)| Label::from_static_parts(key, value)));
+    labels.extend(label(voice, host));
+    labels
+}
+
+fn label(voice: Voice, host: &str) -> Option<Label> {
+    voice
+        .label_hosts
+        .then(|| Label::new("host", host.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_the_docs_is_the_one_that_is_described() {
+        let docs = include_str!("mod.rs");
+        let rows: Vec<Vec<&str>> = docs
+            .lines()
+            .filter_map(|line| line.strip_prefix("//! | `etiquette_"))
+            .map(|row| row.split('|').map(str::trim).collect())
+            .collect();
+        assert_eq!(rows.len(), METRICS.len());
+        for (row, metric) in rows.iter().zip(METRICS) {
+            assert_eq!(format!("etiquette_{}", row[0]), format!("{}`", metric.name));
+            let kind = if metric.unit.is_some() {
+                "histogram"
+            } else {
+                "counter"
+            };
+            assert_eq!((row[1], row[3]), (kind, metric.what));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What an answer changes about a host, gathered under its lock and told after it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use etiquette_core::Clock;
+use etiquette_core::host::{HostPolicy, HostState, Received, Signal};
+
+use super::{Event, ON, Voice, cause_of, tell};
+
+/// What has been told of a host.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    #[cfg(any(feature = "tracing", feature = "metrics"))]
+    strikes: u32,
+}
+
+impl Told {
+    /// Of a host that begins, or is found again, in this state.
+    pub(crate) fn of(state: &HostState) -> Self {
+        let mut told = Self::default();
+        told.replace(state.strikes());
+        told
+    }
+
+    /// Notes the strikes, and returns what was noted before.
+    fn replace(&mut self, strikes: u32) -> u32 {
+        #[cfg(any(feature = "tracing", feature = "metrics"))]
+        return std::mem::replace(&mut self.strikes, strikes);
+        #[cfg(not(any(feature = "tracing", feature = "metrics")))]
+        strikes
+    }
+}
+
+/// A host before an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing(Option<Stood>);
+
+#[derive(Clone, Copy, Debug)]
+struct Stood {
+    paused: Option<Instant>,
+    shut_out: bool,
+    strikes: u32,
+}
+
+/// What the answer changed.
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub(crate) struct Changes(Option<Changed>);
+
+#[derive(Clone, Copy, Debug)]
+struct Changed {
+    paused: Option<(Instant, &'static str)>,
+    shut_out: bool,
+    /// Strikes that time has forgiven since the last answer, and those that it left.
+    forgiven: u32,
+    left: u32,
+    struck: bool,
+    strikes: u32,
+    rate: f64,
+}
+
+impl Standing {
+    pub(crate) fn of(state: &mut HostState, policy: &HostPolicy, now: Instant) -> Self {
+        Self(ON.then(|| {
+            // Applies what time alone changes.
+            state.gap(policy, now);
+            Stood {
+                paused: state.paused_until(now),
+                shut_out: state.is_shut_out(policy),
+                strikes: state.strikes(),
+            }
+        }))
+    }
+
+    /// Compares with the host after the answer.
+    pub(crate) fn changes(
+        self,
+        state: &mut HostState,
+        told: &mut Told,
+        policy: &HostPolicy,
+        now: Instant,
+        received: &Received,
+    ) -> Changes {
+        let Some(before) = self.0 else {
+            return Changes::default();
+        };
+        let shut_out = state.is_shut_out(policy);
+        let cause = match received.answer.signal {
+            // A single refused page pauses the host only where it asks for it.
+            Signal::Refused if !shut_out => "asked",
+            signal => cause_of(signal),
+        };
+        let paused = state.paused_until(now);
+        let strikes = state.strikes();
+        Changes(Some(Changed {
+            paused: paused
+                .filter(|until| before.paused < Some(*until))
+                .map(|until| (until, cause)),
+            shut_out: shut_out && !before.shut_out,
+            forgiven: told.replace(strikes).saturating_sub(before.strikes),
+            left: before.strikes,
+            struck: strikes > before.strikes,
+            strikes,
+            rate: state.pace(policy, now).rate,
+        }))
+    }
+}
+
+impl Changes {
+    /// A pause that another process has learnt of.
+    pub(crate) fn shared(before: Option<Instant>, state: &HostState, now: Instant) -> Self {
+        let paused = state
+            .paused_until(now)
+            .filter(|until| before < Some(*until));
+        Self(paused.filter(|_| ON).map(|until| Changed {
+            paused: Some((until, "shared")),
+            shut_out: false,
+            forgiven: 0,
+            left: state.strikes(),
+            struck: false,
+            strikes: state.strikes(),
+            rate: 1.0,
+        }))
+    }
+
+    pub(crate) fn tell(self, voice: Voice, host: &str, clock: &Arc<dyn Clock>) {
+        let Some(changed) = self.0 else {
+            return;
+        };
+        if changed.forgiven > 0 {
+            let (strikes, forgiven) = (changed.left, changed.forgiven);
+            tell(|| Event::Recovers {
+                voice,
+                host,
+                strikes,
+                forgiven,
+            });
+        }
+        if let Some((until, cause)) = changed.paused {
+            let now = clock.now();
+            tell(|| Event::Paused {
+                voice,
+                host,
+                cause,
+                span: until.saturating_duration_since(now.monotonic),
+                until: now.wall_at(until),
+            });
+        }
+        if changed.shut_out {
+            tell(|| Event::ShutOut { voice, host });
+        }
+        if changed.struck {
+            let (strikes, rate) = (changed.strikes, changed.rate);
+            tell(|| Event::Struck {
+                voice,
+                host,
+                strikes,
+                rate,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(not(any(feature = "tracing", feature = "metrics")))]
+    fn costs_no_memory_when_nobody_can_listen() {
+        assert_eq!(size_of::<Told>(), 0);
+    }
+
+    #[test]
+    #[cfg(any(feature = "tracing", feature = "metrics"))]
+    fn pauses_and_strikes_are_seen() {
+        use etiquette_core::host::Answer;
+        use http::{HeaderMap, StatusCode};
+        use std::time::{Duration, SystemTime};
+
+        let policy = HostPolicy::new().jitter(0.0, 0.0);
+        let start = Instant::now();
+        let mut state = HostState::new();
+        let mut told = Told::of(&state);
+        let mut answer = |status: StatusCode, started: Instant, now: Instant| {
+            let before = Standing::of(&mut state, &policy, now);
+            let answer = Answer::read(&policy, status, &HeaderMap::new(), SystemTime::UNIX_EPOCH);
+            let received = Received::new(started, answer, true, 0.0);
+            state.answered(&policy, now, &received);
+            before
+                .changes(&mut state, &mut told, &policy, now, &received)
+                .0
+                .expect("somebody listens")
+        };
+        let after = |seconds| start + Duration::from_secs(seconds);
+
+        let first = answer(StatusCode::OK, start, after(1));
+        assert_eq!(
+            (first.paused, first.struck, first.forgiven),
+            (None, false, 0)
+        );
+        let second = answer(StatusCode::TOO_MANY_REQUESTS, after(2), after(3));
+        assert_eq!(second.paused, Some((after(63), "throttled")));
+        assert_eq!((second.struck, second.strikes, second.rate), (true, 1, 0.5));
+        let late = answer(StatusCode::OK, after(2), after(4));
+        assert_eq!(late.paused, None, "the pause has not moved");
+        let success = answer(StatusCode::OK, after(70), after(71));
+        assert_eq!((success.struck, success.forgiven), (false, 0));
+        // A strike is forgiven and the next one made before anybody was told of either.
+        let again = answer(StatusCode::TOO_MANY_REQUESTS, after(2_000), after(2_001));
+        assert_eq!((again.forgiven, again.left), (1, 0));
+        assert_eq!((again.struck, again.strikes), (true, 1));
+    }
+}
