@@ -116,10 +116,21 @@ fn feed(arrival: &Arrival) -> Answer {
 }
 
 fn sitemap(arrival: &Arrival) -> Answer {
-    let urls: String = ["/", "/about.html", "/news.html", "/archive.html"]
-        .iter()
-        .map(|path| format!("<url><loc>http://{}{path}</loc></url>\n", arrival.host))
-        .collect();
+    let day = "<lastmod>2020-11-01</lastmod>";
+    let urls: String = [
+        ("/", day),
+        ("/about.html", ""),
+        ("/news.html", day),
+        ("/archive.html", day),
+    ]
+    .iter()
+    .map(|(path, date)| {
+        format!(
+            "<url><loc>http://{}{path}</loc>{date}</url>\n",
+            arrival.host
+        )
+    })
+    .collect();
     Answer::of(
         "application/xml",
         format!(

@@ -8,6 +8,7 @@ mod cache;
 mod client;
 mod crawl;
 mod https;
+mod machine;
 mod pace;
 mod pause;
 mod robots;

@@ -1,5 +1,7 @@
 //! The crawl itself: take a URL, visit it, take in what it leads to.
 //!
+//! Sitemaps and feeds decide what is worth a visit, compared with when pages were visited last; links fill in.
+//!
 //! It keeps no pace of its own. It has as many requests on the way as a host has places; the layers under the client
 //! decide when each of them starts.
 
@@ -11,10 +13,14 @@ use std::time::{Duration, Instant};
 use http::Uri;
 use tokio::task::JoinSet;
 use tower_etiquette::identity::Identity;
+use tower_etiquette::{Clock, Origin, TokioClock};
 
-use super::frontier::{Frontier, Host, Kind, Target, host_of};
+use super::args::Prefer;
+use super::frontier::{Found, Frontier, Host, Kind, List, Read, Target, host_of, spelled};
+use super::record::From;
 use super::report::{Report, Tally};
 use super::visit::{Visited, Visitor};
+use super::visits::{News, Visits};
 use super::{Args, Error, pace};
 
 /// How often the pace is looked at while requests wait.
@@ -23,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(200);
 /// A client and the limits of a crawl with it. Runs of one engine share what the client remembers.
 pub(super) struct Engine {
     visitor: Visitor,
+    visits: Visits,
+    prefer: Prefer,
     max_depth: usize,
     max_pages: usize,
     places: NonZeroU32,
@@ -36,7 +44,10 @@ impl Engine {
         min_gap: Option<Duration>,
     ) -> Result<Self, Error> {
         Ok(Self {
+            // First, since it refuses a folder that another process uses.
             visitor: Visitor::new(args, identity, min_gap)?,
+            visits: Visits::open(args.cache.as_deref())?,
+            prefer: args.prefer,
             max_depth: args.max_depth,
             max_pages: args.max_pages,
             places: args.places,
@@ -45,13 +56,19 @@ impl Engine {
 
     /// Crawls from `start` until nothing is left or `stop` ends. Says whether `stop` ended it.
     pub(super) async fn crawl(
-        &self,
+        &mut self,
         start: &[Uri],
         report: &mut Report<'_>,
         mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
     ) -> Result<(Tally, bool), Error> {
         let began = Instant::now();
         let mut frontier = Frontier::new(start, self.max_depth, self.max_pages);
+        if self.prefer == Prefer::Machine {
+            // What robots.txt named in the last run is read before the start page: perhaps it needs no visit.
+            for uri in start {
+                self.add_sitemaps(&mut frontier, uri, None);
+            }
+        }
         // One URL of each start host, to ask for its pace.
         let hosts: BTreeMap<Host, &Uri> = start
             .iter()
@@ -86,15 +103,116 @@ impl Engine {
                 }
             };
             tally.count(&visited.record);
+            tally.unchanged_fresh += usize::from(visited.record.unchanged && visited.fresh);
             report.visited(&visited.record)?;
             self.say_paces(&hosts, report)?;
-            take_in(&mut frontier, &target, visited);
+            self.take_in(&mut frontier, &target, &visited)?;
         }
         // Dropping them ends them; the layers free what they hold.
         drop(visits);
+        tally.unchanged_linked = frontier.spared_and_linked();
+        tally.lists = frontier.lists_not_linked();
         tally.left = frontier.waiting();
         tally.took = began.elapsed();
         Ok((tally, stopped))
+    }
+
+    /// Takes in what a visit led to.
+    fn take_in(
+        &mut self,
+        frontier: &mut Frontier,
+        target: &Target,
+        visited: &Visited,
+    ) -> Result<(), Error> {
+        let url = target.uri.to_string();
+        if let Some(at) = visited.current_at {
+            self.visits.visited(&url, at)?;
+        }
+        let asked = matches!(visited.record.from, Some(From::Network | From::Validated));
+        if visited.record.unchanged {
+            frontier.spared(target);
+        } else if asked && target.kind != Kind::Page {
+            frontier.list_asked(target);
+        }
+        if self.prefer == Prefer::Machine {
+            self.take_in_lists(frontier, target, visited)?;
+        }
+        // Only now may the next target be handed out: what a list says is known.
+        frontier.done(target, visited.record.refusal.is_some());
+        if let Some(uri) = &visited.moved_to {
+            frontier.hop(uri, target);
+        }
+        for link in &visited.links {
+            frontier.link(link, target.depth + 1);
+        }
+        Ok(())
+    }
+
+    fn take_in_lists(
+        &mut self,
+        frontier: &mut Frontier,
+        target: &Target,
+        visited: &Visited,
+    ) -> Result<(), Error> {
+        if let Some(maps) = &visited.maps_of_site
+            && let Ok(origin) = Origin::of(&target.uri)
+        {
+            self.visits.named(&origin.to_string(), maps)?;
+            self.add_sitemaps(frontier, &target.uri, Some(maps));
+        }
+        for (uri, kind) in &visited.announced {
+            frontier.list(uri, List::new(*kind, Found::Start));
+        }
+        let now = TokioClock.now().wall;
+        // A sitemap of an index may speak for the host for which the index may.
+        let named_by = target.named_by.as_ref().unwrap_or(&target.uri);
+        for map in &visited.maps {
+            let Some(uri) = spelled(&map.uri) else {
+                continue;
+            };
+            let news = self.visits.news(&uri.to_string(), map.date, now);
+            let list = List {
+                named_by: Some(named_by.clone()),
+                indexes: target.indexes + 1,
+                read: Read::of(&news),
+                ..List::new(Kind::Sitemap, Found::Sitemap)
+            };
+            frontier.list(&uri, list);
+        }
+        for entry in &visited.entries {
+            let Some(uri) = spelled(&entry.uri) else {
+                continue;
+            };
+            let url = uri.to_string();
+            let (found, news): (_, News) = match target.kind {
+                Kind::Feed => (Found::Feed, self.visits.news_of_feed(&url, entry.date, now)),
+                _ => (Found::Sitemap, self.visits.news(&url, entry.date, now)),
+            };
+            frontier.listed(&uri, found, &news, target.depth + 1);
+        }
+        Ok(())
+    }
+
+    /// Adds the sitemaps that the robots.txt of the origin of `uri` names, or named in the last run.
+    fn add_sitemaps(&self, frontier: &mut Frontier, uri: &Uri, named: Option<&[Uri]>) {
+        let Ok(origin) = Origin::of(uri) else { return };
+        let known;
+        let maps = match named {
+            // Each answer brings the same robots.txt.
+            Some(_) if !frontier.first_look(uri) => return,
+            Some(maps) => maps,
+            None => {
+                known = self.visits.sitemaps(&origin.to_string());
+                &known
+            }
+        };
+        for map in maps {
+            let list = List {
+                named_by: origin.uri("/"),
+                ..List::new(Kind::Sitemap, Found::Robots)
+            };
+            frontier.list(map, list);
+        }
     }
 
     fn say_paces(
@@ -108,27 +226,5 @@ impl Engine {
             }
         }
         Ok(())
-    }
-}
-
-/// Takes in what a visit led to.
-fn take_in(frontier: &mut Frontier, target: &Target, visited: Visited) {
-    frontier.done(target, visited.record.refusal.is_some());
-    if let Some(maps) = visited.maps_of_site
-        && frontier.first_look(&target.uri)
-    {
-        for map in &maps {
-            frontier.add(map, Kind::Sitemap, 0);
-        }
-    }
-    // A hop is no link: it is as near as what it stands for.
-    if let Some(uri) = &visited.moved_to {
-        frontier.add(uri, target.kind, target.depth);
-    }
-    for map in &visited.maps {
-        frontier.add(map, Kind::Sitemap, target.depth);
-    }
-    for link in &visited.links {
-        frontier.add(link, Kind::Page, target.depth + 1);
     }
 }

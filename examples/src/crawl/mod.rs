@@ -1,8 +1,9 @@
 //! A polite crawl, seen from both ends of the wire.
 //!
 //! Without targets the program serves a small site to itself, crawls it twice and then judges itself by what the site
-//! saw. With targets it crawls those. It is an example, no crawler framework: one process, one list of URLs in memory,
-//! nothing kept of the pages but their links.
+//! saw. With targets it crawls those. Sitemaps and feeds decide what is visited ([`Prefer::Machine`]); they are found
+//! through robots.txt and the start page, never guessed at. It is an example, no crawler framework: one process, one
+//! list of URLs in memory, nothing kept of the pages but their links and the times of the visits.
 
 mod args;
 mod engine;
@@ -14,6 +15,7 @@ mod record;
 mod report;
 mod targets;
 mod visit;
+mod visits;
 
 use std::io::Write;
 use std::pin::pin;
@@ -23,8 +25,9 @@ use etiquette_tests::promises::Promises;
 use http::Uri;
 use tower_etiquette::identity::Identity;
 
-pub use args::{Args, Resolve};
+pub use args::{Args, Prefer, Resolve};
 pub use error::Error;
+pub use frontier::Found;
 pub use record::{From, Record, Refused};
 pub use report::Tally;
 pub use targets::BadTarget;
@@ -73,7 +76,7 @@ pub async fn run(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<Outcome, Error> {
     let identity = introduced(args).await?;
-    let mut report = Report::new(out, args.quiet, args.output.as_deref())?;
+    let mut report = Report::new(out, args.quiet || args.json, args.output.as_deref())?;
     let stop = pin!(stop);
     if args.urls.is_empty() {
         crawl_oneself(args, identity, &mut report, stop).await
@@ -88,9 +91,13 @@ async fn crawl_targets(
     report: &mut Report<'_>,
     stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Result<Outcome, Error> {
-    let engine = Engine::new(args, identity, args.min_gap)?;
+    let mut engine = Engine::new(args, identity, args.min_gap)?;
     let (tally, stopped) = engine.crawl(&args.urls, report, stop).await?;
-    report.summary(format_args!("{}{tally}", word(stopped)))?;
+    if args.json {
+        report.summary(tally.json(1, stopped))?;
+    } else {
+        report.summary(format_args!("{}{tally}", word(stopped)))?;
+    }
     Ok(Outcome {
         runs: vec![tally],
         promises: None,
@@ -107,7 +114,7 @@ async fn crawl_oneself(
     let token = identity.token().to_string();
     let site = site::serve().await?;
     let start: Uri = site.url("/").parse().expect("an address makes a URL");
-    let engine = Engine::new(args, identity, args.min_gap.or(Some(OWN_GAP)))?;
+    let mut engine = Engine::new(args, identity, args.min_gap.or(Some(OWN_GAP)))?;
     let mut runs = Vec::new();
     let mut stopped = false;
     for run in ["first", "second"] {
@@ -123,17 +130,23 @@ async fn crawl_oneself(
         site.log().next_run();
     }
     let log = site.log().entries();
-    report.summary("\nThe site's access log:")?;
-    for entry in &log {
-        report.summary(entry)?;
-    }
     let promises = Promises::check(&log, &site::expected(&token, args.places.get() > 1));
-    report.summary(format_args!("\n{promises}"))?;
-    for (run, tally) in ["first", "second"].iter().zip(&runs) {
-        report.summary(format_args!("{run} run: {tally}"))?;
-    }
-    if stopped {
-        report.summary("stopped before the end")?;
+    if args.json {
+        for (run, tally) in (1..).zip(&runs) {
+            report.summary(tally.json(run, stopped && run == runs.len()))?;
+        }
+    } else {
+        report.summary("\nThe site's access log:")?;
+        for entry in &log {
+            report.summary(entry)?;
+        }
+        report.summary(format_args!("\n{promises}"))?;
+        for (run, tally) in ["first", "second"].iter().zip(&runs) {
+            report.summary(format_args!("{run} run: {tally}"))?;
+        }
+        if stopped {
+            report.summary("stopped before the end")?;
+        }
     }
     Ok(Outcome {
         runs,

@@ -5,12 +5,16 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
+use super::frontier::Found;
+
 /// What became of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Record {
     /// The URL that was asked for.
     pub url: String,
+    /// What led to it.
+    pub found: Found,
     /// The status of the answer, if there was one.
     pub status: Option<u16>,
     /// Where the answer came from.
@@ -19,6 +23,10 @@ pub struct Record {
     pub waited_ms: u64,
     /// Why nothing was sent, or nothing more.
     pub refusal: Option<Refused>,
+    /// A list says that it did not change since the last visit, so that the site was not asked. `status` and `from`
+    /// then tell of the copy, if there is one that may be used.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unchanged: bool,
     /// What went wrong on the way, if it was not a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -66,13 +74,15 @@ impl fmt::Display for Refused {
 
 impl Record {
     /// A record of `url` without an outcome.
-    pub(super) fn new(url: String) -> Self {
+    pub(super) fn new(url: String, found: Found) -> Self {
         Self {
             url,
+            found,
             status: None,
             from: None,
             waited_ms: 0,
             refusal: None,
+            unchanged: false,
             error: None,
         }
     }
@@ -133,15 +143,15 @@ mod tests {
 
     #[test]
     fn the_fields_that_programs_read() {
-        let mut record = Record::new("http://a.test/".to_owned());
+        let mut record = Record::new("http://a.test/".to_owned(), Found::Start);
         record.status = Some(200);
         record.from = Some(From::Validated);
         record.waited_ms = 500;
         assert_eq!(
             serde_json::to_string(&record).unwrap(),
-            r#"{"url":"http://a.test/","status":200,"from":"validated","waited_ms":500,"refusal":null}"#
+            r#"{"url":"http://a.test/","found":"start","status":200,"from":"validated","waited_ms":500,"refusal":null}"#
         );
-        let mut record = Record::new("http://a.test/x".to_owned());
+        let mut record = Record::new("http://a.test/x".to_owned(), Found::Link);
         record.refusal = Some(Refused {
             kind: "disallowed".to_owned(),
             rule: Some("/x".to_owned()),
@@ -150,7 +160,13 @@ mod tests {
         });
         assert_eq!(
             serde_json::to_string(&record).unwrap(),
-            r#"{"url":"http://a.test/x","status":null,"from":null,"waited_ms":0,"refusal":{"kind":"disallowed","rule":"/x","line":2,"retry_at":null}}"#
+            r#"{"url":"http://a.test/x","found":"link","status":null,"from":null,"waited_ms":0,"refusal":{"kind":"disallowed","rule":"/x","line":2,"retry_at":null}}"#
+        );
+        let mut record = Record::new("http://a.test/y".to_owned(), Found::Sitemap);
+        record.unchanged = true;
+        assert_eq!(
+            serde_json::to_string(&record).unwrap(),
+            r#"{"url":"http://a.test/y","found":"sitemap","status":null,"from":null,"waited_ms":0,"refusal":null,"unchanged":true}"#
         );
     }
 

@@ -7,6 +7,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use super::frontier::Host;
 use super::pace::Why;
 use super::record::{From, Record};
@@ -34,6 +36,15 @@ pub struct Tally {
     pub refused: usize,
     /// Failed on the way.
     pub failed: usize,
+    /// Not asked for, because a sitemap says that the page did not change since it was visited.
+    pub unchanged: usize,
+    /// Of those, answered by a copy that is still fresh: following links would not have cost a request either.
+    pub unchanged_fresh: usize,
+    /// Of those, pages to which a link was seen in this run, in pages that were asked for or in copies.
+    pub unchanged_linked: usize,
+    /// Sitemaps and feeds that were asked for and to which no link leads: following links would not have asked for
+    /// them. They are among the counts above.
+    pub lists: usize,
     /// Still unvisited when the run ended.
     pub left: usize,
     /// How long the run took.
@@ -44,6 +55,7 @@ impl Tally {
     pub(super) fn count(&mut self, record: &Record) {
         let counter = match (record.from, &record.refusal) {
             (_, Some(_)) => &mut self.refused,
+            _ if record.unchanged => &mut self.unchanged,
             (Some(From::Network), None) => &mut self.network,
             (Some(From::Validated), None) => &mut self.validated,
             (Some(From::Cache), None) => &mut self.cache,
@@ -55,7 +67,41 @@ impl Tally {
     /// How many URLs were visited.
     #[must_use]
     pub fn urls(&self) -> usize {
-        self.network + self.validated + self.cache + self.refused + self.failed
+        self.network + self.validated + self.cache + self.unchanged + self.refused + self.failed
+    }
+
+    /// The requests that the lists have saved against following links alone, with the same copies: a page that is
+    /// listed as unchanged would have been asked for under conditions, unless its copy is fresh; the lists themselves
+    /// would not have been asked for. Negative where they cost more than they saved, as in a first run.
+    ///
+    /// Every such page counts, also one to which no link was seen ([`unchanged_linked`](Self::unchanged_linked) is the
+    /// number of the others): its link may stand in a copy that may not be used. What links alone would have missed or
+    /// asked for on other ways is not guessed at.
+    #[must_use]
+    pub fn saved(&self) -> i64 {
+        let whole = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        whole(self.unchanged.saturating_sub(self.unchanged_fresh)) - whole(self.lists)
+    }
+
+    /// The summary for programs: all counts, and `saved` as [`saved`](Self::saved) defines it.
+    pub(super) fn json(&self, run: usize, stopped: bool) -> Value {
+        json!({
+            "run": run,
+            "stopped": stopped,
+            "urls": self.urls(),
+            "network": self.network,
+            "validated": self.validated,
+            "cache": self.cache,
+            "unchanged": self.unchanged,
+            "unchanged_fresh": self.unchanged_fresh,
+            "unchanged_linked": self.unchanged_linked,
+            "lists": self.lists,
+            "saved": self.saved(),
+            "refused": self.refused,
+            "failed": self.failed,
+            "left": self.left,
+            "took_s": (self.took.as_secs_f64() * 1e3).round() / 1e3,
+        })
     }
 }
 
@@ -72,8 +118,22 @@ impl fmt::Display for Tally {
             self.refused,
             self.failed
         )?;
+        if self.unchanged > 0 {
+            write!(f, ", {} unchanged and not asked for", self.unchanged)?;
+        }
         if self.left > 0 {
             write!(f, "; {} known and not visited", self.left)?;
+        }
+        if self.unchanged > 0 {
+            let saved = self.saved();
+            write!(
+                f,
+                "; {saved} request{} saved against following links alone: {} stale copies were not asked about, \
+                 less {} for sitemaps and feeds",
+                if saved == 1 { "" } else { "s" },
+                self.unchanged.saturating_sub(self.unchanged_fresh),
+                self.lists
+            )?;
         }
         Ok(())
     }
@@ -110,6 +170,7 @@ impl<'a> Report<'a> {
         let status = record.status.map(|status| status.to_string());
         let from = match (record.from, &record.refusal) {
             (_, Some(_)) => "refused",
+            _ if record.unchanged => "unchanged",
             (Some(from), None) => from.word(),
             (None, None) => "failed",
         };
@@ -167,12 +228,13 @@ impl<'a> Report<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frontier::Found;
     use super::*;
 
     #[test]
     fn each_outcome_is_counted_once() {
         let mut tally = Tally::default();
-        let mut record = Record::new("http://a.test/".to_owned());
+        let mut record = Record::new("http://a.test/".to_owned(), Found::Start);
         tally.count(&record);
         for from in [From::Network, From::Validated, From::Cache] {
             record.from = Some(from);
@@ -183,6 +245,20 @@ mod tests {
             tally.to_string(),
             "4 URLs in 0.0 s: 1 from the network, 1 validated, 1 from the cache, 0 refused, 1 failed"
         );
+        record.unchanged = true;
+        for _ in 0..3 {
+            tally.count(&record);
+        }
+        (tally.unchanged_fresh, tally.lists) = (1, 1);
+        assert_eq!((tally.urls(), tally.cache, tally.saved()), (7, 1, 1));
+        assert_eq!(tally.json(2, false)["saved"], 1);
+        assert!(
+            tally.to_string().ends_with(
+                "3 unchanged and not asked for; 1 request saved against following links alone: 2 stale copies were \
+                 not asked about, less 1 for sitemaps and feeds"
+            ),
+            "{tally}"
+        );
     }
 
     #[test]
@@ -191,7 +267,7 @@ mod tests {
         let mut report = Report::new(&mut out, true, None).unwrap();
         report.progress(format_args!("a pace")).unwrap();
         report
-            .visited(&Record::new("http://a.test/".to_owned()))
+            .visited(&Record::new("http://a.test/".to_owned(), Found::Start))
             .unwrap();
         report.summary("the end").unwrap();
         assert_eq!(out, b"the end\n");

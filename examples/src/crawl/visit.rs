@@ -1,30 +1,29 @@
 //! One visit: ask for a URL, read what comes, and find what it leads to.
 
-use std::sync::Arc;
-use std::time::Duration;
+mod lists;
 
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use etiquette_core::accept::{Accept, Preset};
 use etiquette_discovery::html::HtmlScanner;
 use etiquette_discovery::reference::resolve;
-use etiquette_discovery::sitemap::{Item, SitemapReader};
-use http::{HeaderMap, Response, StatusCode, Uri, header};
-use http_body_util::BodyExt;
-use tower_etiquette::client::{Client, Error as ClientError, ResponseBody};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
+use tower_etiquette::client::{Client, Error as ClientError, RequestBody, ResponseBody};
 use tower_etiquette::conditional_cache::CacheStatus;
 use tower_etiquette::disk::DiskStore;
 use tower_etiquette::identity::Identity;
-use tower_etiquette::{Facts, HostPolicy, Hosts, Origin, Refusal};
+use tower_etiquette::{Clock, Facts, HostPolicy, Hosts, Origin, Refusal, TokioClock};
 use tower_etiquette_redis::RedisStore;
 
-use super::frontier::{Kind, Target};
+use super::frontier::{Found, Kind, Read, Target};
 use super::nofollow::forbids_following;
 use super::record::{From, Record, Refused, date, millis};
 use super::{Args, Error};
+pub(super) use lists::Listed;
 
 /// The most of a page that is read. What is longer is dropped, and its links are not looked for.
 const MOST_OCTETS: usize = 4 << 20;
-
-/// The most URLs that are taken from one document.
-const MOST_LINKS: usize = 50_000;
 
 /// A polite client and the name that it bears. Clones share everything.
 #[derive(Clone)]
@@ -38,12 +37,21 @@ pub(super) struct Visitor {
 #[derive(Debug)]
 pub(super) struct Visited {
     pub(super) record: Record,
+    /// As of when the site has said what the URL holds, by its own clock where it tells the time: a change after that
+    /// is news. `None` if nothing came that could change.
+    pub(super) current_at: Option<SystemTime>,
+    /// The copy that answered is fresh.
+    pub(super) fresh: bool,
     /// The sitemaps that the site's robots.txt names, if its rules are known.
     pub(super) maps_of_site: Option<Vec<Uri>>,
     /// The target of a redirect.
     pub(super) moved_to: Option<Uri>,
+    /// Sitemaps and feeds that a start page announces.
+    pub(super) announced: Vec<(Uri, Kind)>,
     /// Sitemaps that a sitemap names.
-    pub(super) maps: Vec<Uri>,
+    pub(super) maps: Vec<Listed>,
+    /// Pages that a sitemap or a feed names.
+    pub(super) entries: Vec<Listed>,
     /// Pages that may be followed.
     pub(super) links: Vec<Uri>,
 }
@@ -119,13 +127,32 @@ impl Visitor {
     /// Asks for `target` and reads what comes. It ends well, whatever happens: the record says it.
     pub(super) async fn visit(&self, target: &Target) -> Visited {
         let mut visited = Visited {
-            record: Record::new(target.uri.to_string()),
+            record: Record::new(target.uri.to_string(), target.found),
+            current_at: None,
+            fresh: false,
             maps_of_site: None,
             moved_to: None,
+            announced: Vec::new(),
             maps: Vec::new(),
+            entries: Vec::new(),
             links: Vec::new(),
         };
-        match self.client.get(&visited.record.url).await {
+        let mut answer = self.client.request(request(target, target.read)).await;
+        if target.read == Read::Copy {
+            match &answer {
+                Err(error) if is_not_stored(error) => {
+                    if target.kind == Kind::Page {
+                        visited.record.unchanged = true;
+                        return visited;
+                    }
+                    // What a list says is needed, so it is asked for after all.
+                    answer = self.client.request(request(target, Read::Ask)).await;
+                }
+                Err(_) => {}
+                Ok(_) => visited.record.unchanged = target.kind == Kind::Page,
+            }
+        }
+        match answer {
             Ok(response) => self.read(target, response, &mut visited).await,
             Err(error) => refused(&error, &mut visited.record),
         }
@@ -138,20 +165,26 @@ impl Visitor {
         visited.record.status = Some(parts.status.as_u16());
         visited.record.from = Some(from(&facts));
         visited.record.waited_ms = millis(facts.waited());
+        visited.fresh = matches!(facts.cache_status(), Some(CacheStatus::Hit { ttl }) if ttl > 0);
         visited.maps_of_site = maps_of_site(&facts, &target.uri);
+        let answered = TokioClock.now().wall;
         if parts.status.is_redirection() {
             let location = parts.headers.get(header::LOCATION);
             let location = location.and_then(|value| value.to_str().ok());
             visited.moved_to = location.and_then(|to| resolve(&target.uri, to).ok());
         }
+        let ok = parts.status == StatusCode::OK;
         let read = match target.kind {
-            Kind::Sitemap if parts.status == StatusCode::OK => {
-                read_sitemap(&target.uri, body, visited).await
-            }
+            Kind::Sitemap if ok => lists::read_sitemap(target, body, visited).await,
+            Kind::Feed if ok => lists::read_feed(&target.uri, body, visited).await,
             _ => self.read_page(target, &parts.headers, body, visited).await,
         };
-        if let Err(error) = read {
-            visited.record.error = Some(error);
+        match read {
+            Err(error) => visited.record.error = Some(error),
+            Ok(()) if ok && target.read != Read::Copy => {
+                visited.current_at = Some(current_at(&parts.headers, answered));
+            }
+            Ok(()) => {}
         }
     }
 
@@ -176,40 +209,57 @@ impl Visitor {
                 .limit(MOST_OCTETS)
                 .scan(&octets);
             visited.links.extend(page.followable(&self.token).cloned());
+            if target.found == Found::Start {
+                visited.announced = lists::announced(&target.uri, headers, &page);
+            }
         }
         Ok(())
     }
 }
 
+/// A request for `target` that is answered as `read` says.
+fn request(target: &Target, read: Read) -> Request<RequestBody> {
+    let mut request = Request::new(RequestBody::default());
+    *request.uri_mut() = target.uri.clone();
+    let headers = request.headers_mut();
+    let preset = match target.kind {
+        Kind::Sitemap => Some(Preset::Sitemap),
+        Kind::Feed => Some(Preset::Feed),
+        Kind::Page => None,
+    };
+    if let Some(preset) = preset {
+        headers.insert(header::ACCEPT, Accept::preset(preset).header().clone());
+    }
+    let control = match read {
+        Read::Ask => None,
+        // A copy that is fresh by its own account is asked about all the same.
+        Read::Anew => Some("no-cache"),
+        // However old the copy is, unless its site said that a stale one may not be used.
+        Read::Copy => Some("only-if-cached, max-stale"),
+    };
+    if let Some(control) = control {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
+    }
+    request
+}
+
+fn is_not_stored(error: &ClientError) -> bool {
+    matches!(error.refusal(), Some(Refusal::NotStored(_)))
+}
+
+/// The Date of an answer that came at `answered`, or that moment, whichever is earlier: what changed after it is news,
+/// and the clock that tells of the change is the site's.
+fn current_at(headers: &HeaderMap, answered: SystemTime) -> SystemTime {
+    let date = headers
+        .get(header::DATE)
+        .and_then(|date| date.to_str().ok());
+    let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+    date.map_or(answered, |date| date.min(answered))
+}
+
 fn is_html(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("text/html") || kind.eq_ignore_ascii_case("application/xhtml+xml")
-}
-
-async fn read_sitemap(
-    uri: &Uri,
-    mut body: ResponseBody,
-    visited: &mut Visited,
-) -> Result<(), String> {
-    let mut reader = SitemapReader::new(uri);
-    let (maps, links) = (&mut visited.maps, &mut visited.links);
-    let mut take = |item: Item<'_>| match item {
-        Item::Sitemap(entry) if maps.len() < MOST_LINKS => maps.push(entry.uri()),
-        Item::Page(entry) if links.len() < MOST_LINKS => links.push(entry.uri()),
-        _ => {}
-    };
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| error.to_string())?;
-        if let Ok(octets) = frame.into_data() {
-            reader
-                .feed(&octets, &mut take)
-                .map_err(|error| error.to_string())?;
-        }
-    }
-    reader
-        .finish(&mut take)
-        .map_err(|error| error.to_string())?;
-    Ok(())
 }
 
 fn from(facts: &Facts) -> From {

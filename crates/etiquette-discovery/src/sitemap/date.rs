@@ -132,6 +132,18 @@ impl LastMod {
     }
 }
 
+/// An instant that something else than a sitemap told, such as a feed, to the second in which it lies.
+impl From<SystemTime> for LastMod {
+    fn from(at: SystemTime) -> Self {
+        let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        Self {
+            earliest: seconds,
+            latest: seconds,
+        }
+    }
+}
+
 fn time(seconds: i64) -> SystemTime {
     // Years have four digits, which every platform's clock can hold; 1971 and later, so nothing is negative.
     UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
