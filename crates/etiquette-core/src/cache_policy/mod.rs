@@ -14,28 +14,36 @@
 //!
 //! Everything is decided from fields and the present. Nothing here reads a clock.
 
+mod connection;
 mod date;
 mod directives;
+mod freshen;
 mod outdates;
 mod policy;
 mod range;
 mod record;
+mod reuse;
+#[cfg(test)]
+mod samples;
 mod status;
 mod stored;
+mod storing;
 mod validators;
 mod vary;
 
+pub use connection::remove_connection_fields;
 pub use date::parse_http_date;
 pub use directives::{RequestDirectives, ResponseDirectives, Scope};
+pub use freshen::Freshened;
 pub use outdates::outdates;
-pub use policy::{CachePolicy, Heuristic, Reuse, Storing, Trouble};
+pub use policy::{CachePolicy, Heuristic};
 pub use range::{
     Extent, Given, Wanted, content_range, part, part_length, unsatisfied_range, wanted,
 };
+pub use reuse::{Reuse, Trouble};
 pub use status::{CacheStatus, Forward};
-pub use stored::{
-    Exchange, Freshened, Lifetime, Received, StoredResponse, http_date, remove_connection_fields,
-};
+pub use stored::{Exchange, Lifetime, Received, StoredResponse, http_date};
+pub use storing::Storing;
 pub use validators::{
     Precondition, ask_conditionally, has_validator, is_conditional, is_for_the_origin,
     precondition, range_holds, same_strong_tag,

@@ -2,17 +2,13 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use http::header::{
-    AGE, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, EXPIRES, HeaderMap,
-    HeaderName, HeaderValue, LAST_MODIFIED, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{AGE, DATE, EXPIRES, HeaderMap, HeaderValue, LAST_MODIFIED};
 use http::{StatusCode, Version};
 
+use super::connection::remove_connection_fields;
 use super::date::parse_http_date;
 use super::directives::{ResponseDirectives, Scope, members, seconds};
 use super::range::Extent;
-use super::validators::{Compared, compare};
 use super::vary::Selecting;
 use crate::Now;
 
@@ -62,48 +58,6 @@ pub enum Lifetime {
     Explicit(Duration),
     /// It said nothing.
     Unsaid,
-}
-
-/// What an answer to our question made of a stored response.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Freshened {
-    /// It is still right; these are its new headers and its new age.
-    Updated(Box<StoredResponse>),
-    /// The answer is about another representation: the stored one is outdated.
-    Outdated,
-}
-
-/// The fields that concern one connection only (RFC 9110, 7.6.1; RFC 9111, 3.1), which Connection adds others to.
-const PER_CONNECTION: [HeaderName; 7] = [
-    CONNECTION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-];
-const PER_CONNECTION_TOO: [&str; 3] = [
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authentication-info",
-];
-
-/// Removes the fields that concern one connection only, those that Connection names included.
-pub fn remove_connection_fields(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .flat_map(|line| members(line.as_bytes()))
-        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
-        .collect();
-    for name in named.iter().chain(&PER_CONNECTION) {
-        headers.remove(name);
-    }
-    for name in PER_CONNECTION_TOO {
-        headers.remove(name);
-    }
 }
 
 /// The first member of Age, if it is a number (RFC 9111, 5.1).
@@ -290,96 +244,12 @@ impl StoredResponse {
         self.date.duration_since(modified).ok()
     }
 
-    /// Takes a 304 to our question as news about this response (RFC 9111, 3.2 and 4.3.4).
-    ///
-    /// A 304 that names another tag or date is about another representation. One that names none is about this one:
-    /// it answers the only tag that was ours to ask about, unless `others_asked`: the caller's tags went along.
-    #[must_use]
-    pub fn freshen(
-        &self,
-        answer: &HeaderMap,
-        selecting: Selecting,
-        exchange: &Exchange,
-        shared: bool,
-        others_asked: bool,
-    ) -> Freshened {
-        match compare(&self.headers, answer, exchange.received.wall) {
-            Compared::Different => return Freshened::Outdated,
-            Compared::Unknown if others_asked => return Freshened::Outdated,
-            Compared::Same | Compared::Unknown => {}
-        }
-        self.merged(answer, selecting, exchange, shared)
-    }
-
-    /// Takes the answer to a HEAD as news about this response to a GET (RFC 9111, 4.3.5).
-    #[must_use]
-    pub fn freshen_by_head(
-        &self,
-        answer: &HeaderMap,
-        selecting: Selecting,
-        exchange: &Exchange,
-        shared: bool,
-    ) -> Freshened {
-        let other_length = match (self.headers.get(CONTENT_LENGTH), answer.get(CONTENT_LENGTH)) {
-            (Some(stored), Some(new)) => stored != new,
-            _ => false,
-        };
-        let different = compare(&self.headers, answer, exchange.received.wall)
-            == Compared::Different
-            || differs(&self.headers, answer, &LAST_MODIFIED)
-            || other_length;
-        if different {
-            return Freshened::Outdated;
-        }
-        self.merged(answer, selecting, exchange, shared)
-    }
-
-    fn merged(
-        &self,
-        answer: &HeaderMap,
-        selecting: Selecting,
-        exchange: &Exchange,
-        shared: bool,
-    ) -> Freshened {
-        let mut news = answer.clone();
-        remove_connection_fields(&mut news);
-        // What belongs to the stored octets stays with them.
-        for kept in [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE] {
-            news.remove(kept);
-        }
-        if !news.contains_key(DATE) {
-            news.insert(DATE, http_date(exchange.received.wall));
-        }
-        let mut headers = self.headers.clone();
-        headers.remove(AGE);
-        for name in news.keys() {
-            headers.remove(name);
-        }
-        for (name, value) in &news {
-            headers.append(name, value.clone());
-        }
-        Freshened::Updated(Box::new(Self::new(
-            self.status,
-            self.version,
-            &headers,
-            selecting,
-            self.extent,
-            exchange,
-            shared,
-        )))
-    }
-
     /// The same head for other octets, after parts were put together.
     #[must_use]
     pub fn with_extent(mut self, extent: Extent) -> Self {
         self.extent = extent;
         self
     }
-}
-
-/// Whether both have the field and it differs.
-fn differs(a: &HeaderMap, b: &HeaderMap, name: &HeaderName) -> bool {
-    matches!((a.get(name), b.get(name)), (Some(a), Some(b)) if a != b)
 }
 
 fn stated_date(headers: &HeaderMap, now: SystemTime) -> Option<SystemTime> {
@@ -398,42 +268,7 @@ pub fn http_date(at: SystemTime) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn map(lines: &[(&'static str, &str)]) -> HeaderMap {
-        lines
-            .iter()
-            .map(|(n, v)| (HeaderName::from_static(n), v.parse().unwrap()))
-            .collect()
-    }
-
-    fn at(seconds: u64) -> Now {
-        use std::sync::OnceLock;
-        static START: OnceLock<Instant> = OnceLock::new();
-        Now {
-            monotonic: *START.get_or_init(Instant::now) + Duration::from_secs(seconds),
-            wall: SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777 + seconds),
-        }
-    }
-
-    fn exchange(asked: u64, received: u64) -> Exchange {
-        Exchange {
-            asked: at(asked),
-            received: at(received),
-            queued: Duration::ZERO,
-        }
-    }
-
-    fn stored(lines: &[(&'static str, &str)]) -> StoredResponse {
-        StoredResponse::new(
-            StatusCode::OK,
-            Version::HTTP_11,
-            &map(lines),
-            Selecting::default(),
-            Extent::Whole,
-            &exchange(0, 0),
-            true,
-        )
-    }
+    use crate::cache_policy::samples::{at, exchange, stored};
 
     #[test]
     fn age_is_the_worst_of_date_and_age() {
@@ -511,70 +346,12 @@ mod tests {
             ("cache-control", "private=\"c\""),
             ("c", "3"),
         ]);
-        let names: Vec<_> = kept.headers().keys().map(HeaderName::as_str).collect();
+        let names: Vec<_> = kept
+            .headers()
+            .keys()
+            .map(http::HeaderName::as_str)
+            .collect();
         assert_eq!(names.len(), 3, "{names:?}");
         assert!(kept.headers().contains_key("b") && kept.headers().contains_key("date"));
-    }
-
-    #[test]
-    fn a_304_updates_fields_and_age_and_leaves_the_octets_alone() {
-        let old = stored(&[
-            ("etag", "\"a\""),
-            ("x", "old"),
-            ("link", "1"),
-            ("content-length", "5"),
-        ]);
-        let answer = |lines| {
-            old.freshen(
-                &map(lines),
-                Selecting::default(),
-                &exchange(20, 20),
-                true,
-                false,
-            )
-        };
-        let Freshened::Updated(new) = answer(&[
-            ("etag", "\"a\""),
-            ("x", "new"),
-            ("y", "1"),
-            ("content-length", "9"),
-        ]) else {
-            panic!("outdated")
-        };
-        assert_eq!(new.headers()["x"], "new");
-        assert_eq!(new.headers()["y"], "1");
-        assert_eq!(new.headers()["link"], "1");
-        assert_eq!(new.headers()["content-length"], "5");
-        assert_eq!(new.age(&at(21)).as_secs(), 1);
-        assert!(matches!(answer(&[("etag", "\"b\"")]), Freshened::Outdated));
-        assert!(matches!(answer(&[]), Freshened::Updated(_)));
-        let ambiguous = old.freshen(
-            &map(&[]),
-            Selecting::default(),
-            &exchange(20, 20),
-            true,
-            true,
-        );
-        assert!(matches!(ambiguous, Freshened::Outdated));
-    }
-
-    #[test]
-    fn a_head_that_shows_another_length_or_date_outdates() {
-        let date = "Sun, 06 Nov 1994 08:49:27 GMT";
-        let old = stored(&[("content-length", "5"), ("last-modified", date)]);
-        let head =
-            |lines| old.freshen_by_head(&map(lines), Selecting::default(), &exchange(20, 20), true);
-        assert!(matches!(
-            head(&[("content-length", "5")]),
-            Freshened::Updated(_)
-        ));
-        assert!(matches!(
-            head(&[("content-length", "6")]),
-            Freshened::Outdated
-        ));
-        assert!(matches!(
-            head(&[("last-modified", "Sun, 06 Nov 1994 08:49:28 GMT")]),
-            Freshened::Outdated
-        ));
     }
 }
