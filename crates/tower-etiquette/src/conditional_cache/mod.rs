@@ -45,14 +45,17 @@
 mod answer;
 mod background;
 mod body;
+mod consider;
 mod fetch;
 mod flights;
+mod future;
 mod layer;
 mod memory;
 mod pieces;
 #[cfg(test)]
 mod pieces_tests;
 mod scope;
+mod serve;
 mod service;
 mod stream;
 #[cfg(test)]
@@ -60,6 +63,7 @@ mod tests;
 
 pub use body::ResponseBody;
 pub use etiquette_core::cache_policy::{CacheStatus, Forward, Heuristic};
+pub use future::ResponseFuture;
 pub use layer::ConditionalCacheLayer;
 pub use memory::MemoryStore;
-pub use service::{ConditionalCache, ResponseFuture};
+pub use service::ConditionalCache;

@@ -1,0 +1,119 @@
+//! What to do with a request, given what is stored for its URL.
+
+use etiquette_core::Now;
+use etiquette_core::cache_policy::{Extent, Forward, RequestDirectives, Reuse, Trouble};
+use etiquette_core::store::Variant;
+use http::request::Parts;
+
+use super::answer::Shape;
+use super::layer::Shared;
+
+/// The next step.
+pub(super) enum Step<'a> {
+    /// This stored response answers it.
+    Answer {
+        variant: &'a Variant,
+        shape: Shape,
+        ttl: i64,
+    },
+    /// This one answers it, and the origin is asked meanwhile.
+    AnswerAndAsk {
+        variant: &'a Variant,
+        shape: Shape,
+        trouble: Trouble,
+        ttl: i64,
+    },
+    /// The origin is asked, with the validators of the stored response if there is one.
+    Ask {
+        stored: Option<&'a Variant>,
+        forward: Forward,
+        trouble: Trouble,
+        ttl: i64,
+    },
+    /// The caller does not want the origin to be asked.
+    Refuse,
+}
+
+pub(super) fn consider<'a, St>(
+    shared: &Shared<St>,
+    parts: &Parts,
+    variants: &'a [Variant],
+    now: &Now,
+) -> Step<'a> {
+    let wishes = RequestDirectives::of(&parts.headers);
+    let selected = |whole: bool| {
+        variants.iter().find(|variant| {
+            (variant.head.extent() == Extent::Whole) == whole
+                && variant.head.selecting().matches(&parts.headers)
+        })
+    };
+    let shaped = |variant: &'a Variant| {
+        let shape = Shape::of(
+            &variant.head,
+            variant.length,
+            &parts.method,
+            &parts.headers,
+            now,
+        );
+        shape.map(|shape| (variant, shape))
+    };
+    let part = selected(false);
+    let found = selected(true)
+        .and_then(shaped)
+        .or_else(|| part.and_then(shaped));
+    let Some((variant, shape)) = found else {
+        let forward = match (variants.is_empty(), part) {
+            (true, _) => Forward::UriMiss,
+            (false, Some(_)) => Forward::Partial,
+            (false, None) => Forward::VaryMiss,
+        };
+        return if wishes.only_if_cached {
+            Step::Refuse
+        } else {
+            Step::Ask {
+                stored: None,
+                forward,
+                trouble: Trouble::default(),
+                ttl: 0,
+            }
+        };
+    };
+    match shared.policy.reuse(&wishes, &variant.head, now) {
+        Reuse::Fresh { ttl } => Step::Answer {
+            variant,
+            shape,
+            ttl,
+        },
+        Reuse::StaleWhileRevalidate { trouble, ttl } if !wishes.only_if_cached => {
+            Step::AnswerAndAsk {
+                variant,
+                shape,
+                trouble,
+                ttl,
+            }
+        }
+        // It may be used while somebody asks; this caller wants nobody to ask.
+        Reuse::StaleWhileRevalidate { ttl, .. } => Step::Answer {
+            variant,
+            shape,
+            ttl,
+        },
+        _ if wishes.only_if_cached => Step::Refuse,
+        Reuse::Validate {
+            forward,
+            trouble,
+            ttl,
+        } => Step::Ask {
+            stored: Some(variant),
+            forward,
+            trouble,
+            ttl,
+        },
+        _ => Step::Ask {
+            stored: Some(variant),
+            forward: Forward::Stale,
+            trouble: Trouble::default(),
+            ttl: 0,
+        },
+    }
+}

@@ -1,0 +1,431 @@
+//! A request that may be answered from the store: what is asked of the origin, with whom, and what comes of it.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use etiquette_core::cache_policy::{
+    CacheStatus, Exchange, Extent, Forward, Freshened, RequestDirectives, Selecting,
+    StoredResponse, Trouble, Wanted, wanted,
+};
+use etiquette_core::refusal::NotStored;
+use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
+use etiquette_core::{Now, Origin, Refusal};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use super::answer::{Shape, answer, mark};
+use super::background::Background;
+use super::body::{Answer, ResponseBody};
+use super::consider::{Step, consider};
+use super::fetch::{Fetch, exchange};
+use super::flights::{Entered, Landed};
+use super::layer::Shared;
+use super::pieces::{Octets, Pieces};
+use super::scope::Scope;
+use super::stream::{Reader, Stream};
+use crate::events::{self, Event};
+use crate::flight::Flight;
+use crate::ready::ready;
+use crate::{BoxError, Facts};
+
+/// A request that may be answered from the store.
+pub(super) async fn serve<S, St, ReqBody, ResBody>(
+    site: Site<St>,
+    background: &Background,
+    inner: S,
+    parts: Parts,
+    body: ReqBody,
+    mut found: Option<Vec<Variant>>,
+) -> Result<Response<Answer>, BoxError>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    St: ResponseStore,
+    ReqBody: Body + Default + Send + 'static,
+    ResBody: Body + Send + 'static,
+    ResBody::Error: Into<BoxError>,
+{
+    let mut alone = false;
+    let mut body = Some(body);
+    let mut unusable: Vec<Selecting> = Vec::new();
+    loop {
+        let mut variants = match found.take() {
+            Some(variants) => variants,
+            None => site.variants(&parts, &site.shared.clock.now()).await,
+        };
+        variants.retain(|variant| !unusable.contains(variant.head.selecting()));
+        let now = site.shared.clock.now();
+        let (stored, forward, trouble, ttl) = match consider(&site.shared, &parts, &variants, &now)
+        {
+            Step::Refuse => return Err(site.not_stored(&parts)),
+            Step::Answer {
+                variant,
+                shape,
+                ttl,
+            } => {
+                let Some(octets) = site.octets(variant, &shape).await else {
+                    unusable.push(variant.head.selecting().clone());
+                    continue;
+                };
+                let status = CacheStatus::Hit { ttl };
+                return Ok(answer(
+                    variant,
+                    &shape,
+                    octets,
+                    status,
+                    &now,
+                    Facts::default(),
+                ));
+            }
+            Step::AnswerAndAsk {
+                variant,
+                shape,
+                ttl,
+                ..
+            } if background.has_room() && !site.scope.is_personal() => {
+                let Some(octets) = site.octets(variant, &shape).await else {
+                    unusable.push(variant.head.selecting().clone());
+                    continue;
+                };
+                let status = CacheStatus::Hit { ttl };
+                let response = answer(variant, &shape, octets, status, &now, Facts::default());
+                let variant = variant.clone();
+                site.ask_meanwhile::<S, ReqBody, ResBody>(background, inner, parts, variant);
+                return Ok(response);
+            }
+            Step::AnswerAndAsk {
+                variant,
+                trouble,
+                ttl,
+                ..
+            } => (Some(variant.clone()), Forward::Stale, trouble, ttl),
+            Step::Ask {
+                stored,
+                forward,
+                trouble,
+                ttl,
+            } => (stored.cloned(), forward, trouble, ttl),
+        };
+        if parts.method == Method::HEAD {
+            let request = Request::from_parts(parts, body.take().unwrap_or_default());
+            return site.head(inner, request, forward, &variants).await;
+        }
+        let shares = !site.scope.is_personal()
+            && forward != Forward::Request
+            && wanted(&parts.headers) == Wanted::Whole;
+        let replaced = variants
+            .iter()
+            .filter(|variant| variant.head.selecting().matches(&parts.headers))
+            .map(|variant| variant.head.selecting().clone())
+            .collect();
+        let mut fetch = Some(Fetch {
+            shared: Arc::clone(&site.shared),
+            scope: site.scope.clone(),
+            key: site.key.clone(),
+            parts: parts.clone(),
+            stored,
+            forward,
+            trouble,
+            ttl,
+            replaced,
+        });
+        let mut own_body = body.take();
+        let entered = {
+            let mut lead = |ticket| {
+                let fetch = fetch.take().expect("a flight is made once");
+                let body = own_body.take().unwrap_or_default();
+                Flight::new(fetch.land(inner.clone(), body, ticket))
+            };
+            let flights = &site.shared.flights;
+            if shares {
+                flights.enter(&site.key, alone, lead)
+            } else {
+                Entered::Lead(lead(flights.ticket(&site.key)))
+            }
+        };
+        body = own_body;
+        let landed = match entered {
+            Entered::Lead(flight) => {
+                let landed = flight.await?;
+                return site.own(landed, &parts).await;
+            }
+            Entered::JoinBody(stream) => site.join(&stream, &parts).await,
+            Entered::Join(flight) => match flight.await? {
+                Landed::Streaming { stream, .. } => site.join(&stream, &parts).await,
+                Landed::Stored {
+                    variant, status, ..
+                } => site.share(variant, status, trouble, &parts).await,
+                Landed::Private(_) => None,
+                Landed::Failed { others, .. } => return Err(others.into_error()),
+            },
+        };
+        if let Some(response) = landed {
+            return Ok(response);
+        }
+        // The store may have what others brought; if not, this caller asks for itself.
+        alone = true;
+    }
+}
+
+/// A URL and the stores that a request for it reads and writes.
+pub(super) struct Site<St> {
+    pub(super) shared: Arc<Shared<St>>,
+    pub(super) scope: Scope<St>,
+    pub(super) key: ResponseKey,
+}
+
+impl<St: ResponseStore> Site<St> {
+    pub(super) async fn variants(&self, parts: &Parts, now: &Now) -> Vec<Variant> {
+        let wishes = RequestDirectives::of(&parts.headers);
+        let policy = &self.shared.policy;
+        self.scope.variants(&self.key, policy, &wishes, now).await
+    }
+
+    /// The answer of one whose own request has landed.
+    async fn own(&self, landed: Landed, parts: &Parts) -> Result<Response<Answer>, BoxError> {
+        match landed {
+            Landed::Stored {
+                variant,
+                status,
+                facts,
+            } => {
+                let now = self.shared.clock.now();
+                let shape = Shape::of(
+                    &variant.head,
+                    variant.length,
+                    &parts.method,
+                    &parts.headers,
+                    &now,
+                )
+                .unwrap_or(Shape::Whole);
+                let octets = self.octets(&variant, &shape).await;
+                let octets = octets.unwrap_or_else(|| Octets::Whole(Bytes::new()));
+                Ok(answer(&variant, &shape, octets, status, &now, *facts))
+            }
+            Landed::Streaming { own, .. } | Landed::Private(own) => own
+                .take()
+                .ok_or_else(|| BoxError::from("the answer was taken")),
+            Landed::Failed { own, others } => {
+                Err(own.take().unwrap_or_else(|| others.into_error()))
+            }
+        }
+    }
+
+    /// What the store has since another caller asked, if it may answer this request too.
+    async fn share(
+        &self,
+        variant: Variant,
+        status: CacheStatus,
+        trouble: Trouble,
+        parts: &Parts,
+    ) -> Option<Response<Answer>> {
+        let now = self.shared.clock.now();
+        let wishes = RequestDirectives::of(&parts.headers);
+        let (fits, status) = match status {
+            CacheStatus::StaleOnError { status: None, .. } => (trouble.on_silence, status),
+            CacheStatus::StaleOnError {
+                status: Some(code), ..
+            } => (trouble.covers(code), status),
+            CacheStatus::Validated { forward, .. } => {
+                let policy = &self.shared.policy;
+                let status = CacheStatus::Validated {
+                    forward,
+                    collapsed: true,
+                };
+                (policy.shareable(&wishes, &variant.head, &now), status)
+            }
+            _ => (false, status),
+        };
+        if !fits || !variant.head.selecting().matches(&parts.headers) {
+            return None;
+        }
+        let (method, headers) = (&parts.method, &parts.headers);
+        let shape = Shape::of(&variant.head, variant.length, method, headers, &now)?;
+        let octets = self.octets(&variant, &shape).await?;
+        let facts = Facts::default();
+        Some(answer(&variant, &shape, octets, status, &now, facts))
+    }
+
+    /// Joins a body that another caller has asked for, if it may answer this request too.
+    async fn join(&self, stream: &Arc<Stream>, parts: &Parts) -> Option<Response<Answer>> {
+        let head = stream.head();
+        let now = self.shared.clock.now();
+        let wishes = RequestDirectives::of(&parts.headers);
+        let fits = head.extent() == Extent::Whole
+            && head.selecting().matches(&parts.headers)
+            && self.shared.policy.shareable(&wishes, head, &now);
+        if !fits {
+            return None;
+        }
+        let reader: Reader = stream.join().await?;
+        let now = self.shared.clock.now();
+        let status = CacheStatus::Forwarded {
+            forward: Forward::UriMiss,
+            stored: true,
+            collapsed: true,
+        };
+        let variant = Variant {
+            head: Arc::clone(head),
+            body: None,
+            length: 0,
+        };
+        let shape = match Shape::of(head, 0, &parts.method, &parts.headers, &now) {
+            Some(Shape::NotModified) => Shape::NotModified,
+            _ => Shape::Whole,
+        };
+        let mut response = answer(
+            &variant,
+            &shape,
+            Octets::Whole(Bytes::new()),
+            status,
+            &now,
+            Facts::default(),
+        );
+        if let Shape::Whole = shape {
+            *response.body_mut() = Answer::Shared(reader);
+        }
+        Some(response)
+    }
+
+    /// The stored body, as far as the shape needs it; `None` when the store does not have it any more.
+    async fn octets(&self, variant: &Variant, shape: &Shape) -> Option<Octets> {
+        let held = variant.body.is_some() || variant.length <= self.shared.max_body as u64;
+        let (from, length) = match shape.within(variant) {
+            None => return Some(Octets::Whole(Bytes::new())),
+            Some(_) if held => {
+                let body = self.scope.body(&self.key, variant).await?;
+                return Some(Octets::Whole(body));
+            }
+            Some(place) => place,
+        };
+        let reader = self.scope.read(&self.key, variant, from).await?;
+        Some(Octets::Pieces(Pieces::open(reader, length).await?))
+    }
+
+    /// Asks the origin without letting the caller wait for it.
+    fn ask_meanwhile<S, ReqBody, ResBody>(
+        self,
+        background: &Background,
+        inner: S,
+        mut parts: Parts,
+        variant: Variant,
+    ) where
+        S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+        ReqBody: Body + Default + Send + 'static,
+        ResBody: Body + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        if self.shared.flights.is_under_way(&self.key) {
+            return;
+        }
+        let replaced = vec![variant.head.selecting().clone()];
+        parts.method = Method::GET;
+        let mut fetch = Some(Fetch {
+            shared: Arc::clone(&self.shared),
+            scope: self.scope.clone(),
+            key: self.key.clone(),
+            parts,
+            stored: Some(variant),
+            forward: Forward::Stale,
+            trouble: Trouble::default(),
+            ttl: 0,
+            replaced,
+        });
+        let entered = self.shared.flights.enter(&self.key, false, |ticket| {
+            let fetch = fetch.take().expect("a flight is made once");
+            Flight::new(fetch.land(inner, ReqBody::default(), ticket))
+        });
+        if let Entered::Lead(flight) = entered {
+            background.start(async move {
+                if let Ok(Landed::Streaming { own, stream }) = flight.await {
+                    drop(stream);
+                    let answer = own.take().map(Response::into_body);
+                    if let Some(Answer::Shared(mut reader)) = answer {
+                        let mut next = async || poll_fn(|cx| reader.poll_frame(cx)).await;
+                        while let Some(Ok(_)) = next().await {}
+                    }
+                }
+            });
+        }
+    }
+
+    /// Forwards a HEAD and takes its answer as news about the stored response to GET (RFC 9111, 4.3.5).
+    async fn head<S, ReqBody, ResBody>(
+        &self,
+        mut inner: S,
+        request: Request<ReqBody>,
+        forward: Forward,
+        variants: &[Variant],
+    ) -> Result<Response<Answer>, BoxError>
+    where
+        S: Service<Request<ReqBody>, Response = Response<ResBody>>,
+        S::Error: Into<BoxError>,
+        ResBody: Body + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        let asked_with: HeaderMap = request.headers().clone();
+        ready(&mut inner).await.map_err(Into::into)?;
+        let asked = self.shared.clock.now();
+        let mut response = inner.call(request).await.map_err(Into::into)?;
+        let exchange = exchange(asked, self.shared.clock.now(), response.extensions());
+        let matching = variants
+            .iter()
+            .find(|variant| variant.head.selecting().matches(&asked_with));
+        if let Some(variant) = matching {
+            let news = self.news_of_head(&asked_with, &response, &variant.head, &exchange);
+            let old = variant.head.selecting();
+            match news {
+                Some(Freshened::Updated(head)) => self.scope.update(&self.key, old, *head).await,
+                Some(_) => self.scope.remove(&self.key, old).await,
+                None => {}
+            }
+        }
+        let status = CacheStatus::Forwarded {
+            forward,
+            stored: false,
+            collapsed: false,
+        };
+        mark(&mut response, status);
+        Facts::edit(response.extensions_mut(), |facts| {
+            facts.cache_status = Some(status);
+        });
+        Ok(response.map(|body| Answer::Passing(Box::pin(ResponseBody::passing(body)))))
+    }
+
+    /// What the answer to a HEAD says about the stored response to a GET, if anything.
+    fn news_of_head<B>(
+        &self,
+        request: &HeaderMap,
+        answer: &Response<B>,
+        old: &StoredResponse,
+        exchange: &Exchange,
+    ) -> Option<Freshened> {
+        let policy = &self.shared.policy;
+        let status = answer.status();
+        if status == old.status() {
+            let selecting = policy.selecting(request, answer.headers());
+            return Some(selecting.map_or(Freshened::Outdated, |selecting| {
+                old.freshen_by_head(answer.headers(), selecting, exchange, policy.shared)
+            }));
+        }
+        let new = status.is_success() || matches!(status.as_u16(), 404 | 410);
+        new.then_some(Freshened::Outdated)
+    }
+
+    fn not_stored(&self, parts: &Parts) -> BoxError {
+        events::tell(|| Event::Cached {
+            host: parts.uri.host().unwrap_or_default(),
+            result: "not_stored",
+        });
+        match Origin::of(&parts.uri) {
+            Ok(origin) => Box::new(Refusal::from(NotStored::new(origin))),
+            Err(_) => BoxError::from("nothing is stored for a request that has no origin"),
+        }
+    }
+}
