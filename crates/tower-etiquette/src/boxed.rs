@@ -5,14 +5,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
-use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use tower_service::Service;
 
 use crate::BoxError;
+use crate::passed::Passed;
 
 /// A response body without its type.
 pub struct Body(UnsyncBoxBody<Bytes, BoxError>);
@@ -25,9 +25,7 @@ impl Body {
         B::Data: Send,
         B::Error: Into<BoxError>,
     {
-        let body =
-            body.map_frame(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining())));
-        Self(body.map_err(Into::into).boxed_unsync())
+        Self(UnsyncBoxBody::new(Passed::new(body)))
     }
 }
 

@@ -122,6 +122,7 @@ pub mod host_budget;
 mod hosts;
 mod macros;
 pub mod page;
+mod passed;
 pub mod preferences;
 mod ready;
 pub mod refuse;

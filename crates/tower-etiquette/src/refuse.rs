@@ -45,7 +45,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use etiquette_core::{Clock, Refusal};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
@@ -55,6 +55,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::macros::inner_accessors;
+use crate::passed::Passed;
 use crate::{BoxError, TokioClock};
 
 /// Turns refusals into problem responses; see the [module](self).
@@ -149,7 +150,7 @@ pin_project! {
 pin_project! {
     #[project = KindProj]
     enum Kind<B> {
-        Passing { #[pin] body: B },
+        Passing { #[pin] body: Passed<B> },
         Problem { text: Bytes },
     }
 }
@@ -157,7 +158,9 @@ pin_project! {
 impl<B> ProblemBody<B> {
     fn passing(body: B) -> Self {
         Self {
-            kind: Kind::Passing { body },
+            kind: Kind::Passing {
+                body: Passed::new(body),
+            },
         }
     }
 }
@@ -175,13 +178,7 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.project().kind.project() {
-            KindProj::Passing { body } => body.poll_frame(cx).map(|frame| {
-                frame.map(|result| {
-                    result
-                        .map(|f| f.map_data(|mut data| data.copy_to_bytes(data.remaining())))
-                        .map_err(Into::into)
-                })
-            }),
+            KindProj::Passing { body } => body.poll_frame(cx),
             KindProj::Problem { text } if text.is_empty() => Poll::Ready(None),
             KindProj::Problem { text } => Poll::Ready(Some(Ok(Frame::data(std::mem::take(text))))),
         }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::pieces::Pieces;
 use super::stream::{Reader, Upstream};
 use crate::BoxError;
+use crate::passed::Passed;
 
 pin_project! {
     /// The body of a response that has been through the cache: stored, being stored while it is read, or passed on.
@@ -26,7 +27,7 @@ pin_project! {
 pin_project! {
     #[project = KindProj]
     enum Kind<B> {
-        Passing { #[pin] body: B },
+        Passing { #[pin] body: Passed<B> },
         Answer { answer: Answer },
     }
 }
@@ -42,7 +43,9 @@ pub(super) enum Answer {
 impl<B> ResponseBody<B> {
     pub(super) fn passing(body: B) -> Self {
         Self {
-            kind: Kind::Passing { body },
+            kind: Kind::Passing {
+                body: Passed::new(body),
+            },
         }
     }
 
@@ -78,15 +81,7 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.project().kind.project() {
-            KindProj::Passing { body } => body.poll_frame(cx).map(|frame| {
-                frame.map(|result| {
-                    result
-                        .map(|frame| {
-                            frame.map_data(|mut data| data.copy_to_bytes(data.remaining()))
-                        })
-                        .map_err(Into::into)
-                })
-            }),
+            KindProj::Passing { body } => body.poll_frame(cx),
             KindProj::Answer { answer } => answer.poll(cx),
         }
     }
