@@ -135,6 +135,18 @@ pub async fn run(options: Options, out: &mut (dyn Write + Send)) -> Result<(), B
 /// When an option does not hold together.
 pub async fn serve(listener: TcpListener, options: &Options) -> Result<(), BoxError> {
     let stack = stack(options)?;
+    serve_around(listener, &options.upstream, &stack).await
+}
+
+/// Serves what `listener` accepts from `stack`, whose innermost service asks `upstream`, until the future is dropped.
+///
+/// # Errors
+/// None by itself.
+pub async fn serve_around(
+    listener: TcpListener,
+    upstream: &Uri,
+    stack: &Stack,
+) -> Result<(), BoxError> {
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -147,7 +159,7 @@ pub async fn serve(listener: TcpListener, options: &Options) -> Result<(), BoxEr
             }
         };
         let _ = socket.set_nodelay(true);
-        let (stack, upstream) = (stack.clone(), options.upstream.clone());
+        let (stack, upstream) = (stack.clone(), upstream.clone());
         connections.spawn(async move {
             let service =
                 service_fn(move |request| answer(stack.clone(), upstream.clone(), request));
@@ -160,7 +172,20 @@ pub async fn serve(listener: TcpListener, options: &Options) -> Result<(), BoxEr
     }
 }
 
-type Stack = BoxedService<Passed>;
+/// Layers around a client, their types forgotten.
+pub type Stack = BoxedService<Passed>;
+
+/// The client towards the upstream: no retries, no redirects followed.
+#[must_use]
+pub fn client() -> Client<HttpConnector, Passed> {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(Duration::from_secs(5)));
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .retry_canceled_requests(false)
+        .build(connector)
+}
 
 /// The client towards the upstream, and the named layers around it in their order.
 fn stack(options: &Options) -> Result<Stack, BoxError> {
@@ -168,17 +193,10 @@ fn stack(options: &Options) -> Result<Stack, BoxError> {
     if upstream.scheme_str() != Some("http") || upstream.authority().is_none() {
         return Err("--upstream takes http://host:port".into());
     }
-    let mut connector = HttpConnector::new();
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(Duration::from_secs(5)));
-    let client: Client<_, Passed> = Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .retry_canceled_requests(false)
-        .build(connector);
     let has = |name| options.layers.contains(&name);
     let hosts =
         Hosts::new(HostPolicy::new().min_gap(Duration::try_from_secs_f64(options.min_gap)?));
-    let mut stack = BoxedService::new(client);
+    let mut stack = BoxedService::new(client());
     if has(Name::Budget) {
         stack = BoxedService::new(HostBudgetLayer::new(hosts.clone()).layer(stack));
     }

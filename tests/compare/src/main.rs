@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     match args[..] {
         ["cache"] => cache::run(false),
         ["cache", "--json"] => cache::run(true),
-        ["cache", "gateway", listen, upstream] => cache::gateway(listen, upstream),
+        ["cache", "gateway", peer, listen, upstream] => cache::gateway(peer, listen, upstream),
         ["robots"] => robots::run(false),
         ["robots", "--json"] => robots::run(true),
         ["robots", "one", peer, case, what] => robots::one(peer, case, what),
