@@ -97,6 +97,7 @@
 //! | --- | --- |
 //! | `client` | the ready-made HTTPS client |
 //! | `metrics` | counters and histograms of what the layers do, see [`events`] |
+//! | `public-suffix` | budgets by registrable domain, `GroupBy::RegistrableDomain` |
 //! | `signatures` | signed requests in the Web Bot Auth profile of RFC 9421 |
 //! | `test-util` | a clock for tests on paused time |
 //! | `tracing` | events of what the layers do, see [`events`] |

@@ -346,10 +346,7 @@ impl<'a> Run<'a> {
         let dns = self.scenario.config["dns"].clone();
         hosts = match self.scenario.config["group"].as_str() {
             Some("authority") => hosts.group_by(GroupBy::Authority),
-            Some("registrable_domain") => hosts.group_by(GroupBy::function(|origin| {
-                let labels: Vec<_> = origin.host().rsplit('.').take(2).collect();
-                labels.join(".")
-            })),
+            Some("registrable_domain") => hosts.group_by(GroupBy::RegistrableDomain),
             Some("ip") => hosts.group_by(GroupBy::function(move |origin| {
                 dns[origin.host()].as_str().unwrap().into()
             })),
