@@ -3,6 +3,7 @@
 //! Times are real, so only lower bounds are asserted. What is played here is played once with hyper-util's client and
 //! once with reqwest.
 
+mod accept;
 mod bare;
 mod cache;
 mod client;
