@@ -19,10 +19,10 @@ const ROUNDS: u64 = 50;
 const KEYS: u64 = 12;
 
 /// A small generator: the writer needs variety, not secrecy.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

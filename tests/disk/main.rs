@@ -1,6 +1,9 @@
 //! The folder of responses and robots.txt: what survives, what is refused, and what a killed process leaves.
 
+mod crawl;
 mod kill;
+mod kill_pauses;
+mod pauses;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -12,6 +12,7 @@ pub mod cache_policy;
 pub mod clock;
 pub mod date;
 pub mod host;
+pub mod host_journal;
 pub mod host_store;
 pub mod identity;
 pub mod origin;

@@ -96,6 +96,7 @@
 //! | feature | what it adds |
 //! | --- | --- |
 //! | `client` | the ready-made HTTPS client |
+//! | `disk` | responses, robots.txt files and the pauses of hosts in a folder, across restarts |
 //! | `metrics` | counters and histograms of what the layers do, see [`events`] |
 //! | `public-suffix` | budgets by registrable domain, `GroupBy::RegistrableDomain` |
 //! | `signatures` | signed requests in the Web Bot Auth profile of RFC 9421 |

@@ -65,8 +65,8 @@ pub struct Args {
     /// unless --cache is given.
     #[arg(long, value_name = "URL")]
     pub redis: Option<String>,
-    /// Keeps responses, robots.txt and the times of visits in this folder, so that the next run asks only for what
-    /// changed.
+    /// Keeps responses, robots.txt, the times of visits and the pauses that sites asked for in this folder, so that the
+    /// next run asks only for what changed, and no sooner than this one.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
     /// Shows the summary only.

@@ -104,11 +104,7 @@ impl Visitor {
             }
             (Some(folder), _) => {
                 let store = DiskStore::open(folder).map_err(|error| Error::Client(error.into()))?;
-                let rules = Arc::new(store.clone());
-                builder
-                    .store(store)
-                    .stack(|stack| stack.robots(|robots| robots.store(rules)))
-                    .build()
+                builder.keep_in(store).build()
             }
         }
         .map_err(|error| Error::Client(error.into()))?;

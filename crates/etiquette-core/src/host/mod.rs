@@ -21,6 +21,7 @@ mod pace;
 mod pack;
 mod policy;
 mod ratelimit;
+mod record;
 mod state;
 
 pub use classify::{Answer, Signal};
@@ -28,4 +29,5 @@ pub use group::GroupBy;
 pub use pace::{HostSnapshot, Pace, PaceReason};
 pub use pack::PackedHost;
 pub use policy::{HostPolicy, LONGEST_PAUSE, LONGEST_WAIT, PolicyNumbers};
+pub use record::{HostMark, HostRecord};
 pub use state::{Ask, Decision, HostState, Received};

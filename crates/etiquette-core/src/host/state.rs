@@ -58,6 +58,8 @@ pub struct HostState {
     pub(super) refusals: u32,
     pub(super) shut_outs: u32,
     pub(super) epoch: u64,
+    /// When it last grew.
+    pub(super) last_epoch: Option<Instant>,
 }
 
 /// What a request asks of its host.
@@ -163,6 +165,7 @@ impl Default for HostState {
             refusals: 0,
             shut_outs: 0,
             epoch: 0,
+            last_epoch: None,
         }
     }
 }
@@ -256,6 +259,13 @@ impl HostState {
     #[must_use]
     pub fn strikes(&self) -> u32 {
         self.strikes
+    }
+
+    /// When [`HostState::epoch`] last grew, as far as that is known: what was learnt elsewhere before, by a process that
+    /// has ended, is of an earlier epoch.
+    #[must_use]
+    pub fn last_epoch(&self) -> Option<Instant> {
+        self.last_epoch
     }
 
     /// The number of requests that were started: by it a visit sees whether somebody else came in between.
@@ -370,7 +380,7 @@ impl HostState {
     pub fn learn_pause(&mut self, now: Instant, until: Instant) {
         if until > now && self.pause_until.is_none_or(|known| known < until) {
             if self.paused_until(now).is_none() {
-                self.epoch += 1;
+                self.new_epoch(now);
             }
             self.pause_until = Some(until);
         }
@@ -424,7 +434,7 @@ impl HostState {
             .last_strike
             .is_some_and(|strike| received.started <= strike);
         if received.page && !late {
-            self.end_runs(policy, received.answer.signal);
+            self.end_runs(policy, now, received.answer.signal);
         }
         let answer = received.answer;
         match answer.signal {
@@ -501,10 +511,10 @@ impl HostState {
     }
 
     /// A page answer ends the runs that it does not continue.
-    fn end_runs(&mut self, policy: &HostPolicy, signal: Signal) {
+    fn end_runs(&mut self, policy: &HostPolicy, now: Instant, signal: Signal) {
         if signal != Signal::Refused && self.refusals > 0 {
             if self.is_shut_out(policy) {
-                self.epoch += 1;
+                self.new_epoch(now);
             }
             self.refusals = 0;
             self.shut_outs = 0;
@@ -539,7 +549,12 @@ impl HostState {
         self.last_strike = Some(now);
         self.good_minute = None;
         self.good_half_hour = None;
+        self.new_epoch(now);
+    }
+
+    fn new_epoch(&mut self, now: Instant) {
         self.epoch += 1;
+        self.last_epoch = Some(now);
     }
 
     /// Never shortens a pause. A pause that `slows` moves the instant from which successes count.
@@ -557,7 +572,7 @@ impl HostState {
         let added = (wait.as_secs_f64() * share).min(LONGEST.as_secs_f64());
         let end = later(later(now, wait), Duration::from_secs_f64(added));
         if self.paused_until(now).is_none() {
-            self.epoch += 1;
+            self.new_epoch(now);
         }
         let end = self.pause_until.map_or(end, |old| old.max(end));
         self.pause_until = Some(end);
@@ -578,7 +593,7 @@ impl HostState {
     }
 
     /// Applies what time alone changes: recovery for minutes and half-hours that are over, and forgetting.
-    fn settle(&mut self, now: Instant) {
+    pub(super) fn settle(&mut self, now: Instant) {
         if self.strikes > 0
             && let Some(from) = self.recover_from
         {
@@ -616,6 +631,7 @@ impl HostState {
                 started: self.started,
                 crawl_delays: std::mem::take(&mut self.crawl_delays),
                 epoch: self.epoch,
+                last_epoch: self.last_epoch,
                 ..Self::default()
             };
         }

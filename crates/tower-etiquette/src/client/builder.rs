@@ -3,8 +3,9 @@ use std::net::IpAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use etiquette_core::host_journal::HostJournal;
 use etiquette_core::identity::Identity;
-use etiquette_core::store::ResponseStore;
+use etiquette_core::store::{ResponseStore, RobotsStore};
 use http::{Method, Request, Response, Uri};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
@@ -191,6 +192,21 @@ impl<St: ResponseStore> ClientBuilder<St> {
     pub fn store<Other: ResponseStore>(self, store: Other) -> ClientBuilder<Other> {
         ClientBuilder {
             stack: self.stack.cache(|cache| cache.store(store)),
+            connect: self.connect,
+            times: self.times,
+            max_body: self.max_body,
+            max_redirects: self.max_redirects,
+        }
+    }
+
+    /// Keeps responses, robots.txt files and the pauses of hosts in `store`; see [`Etiquette::keep_in`].
+    #[must_use]
+    pub fn keep_in<Other>(self, store: Other) -> ClientBuilder<Other>
+    where
+        Other: ResponseStore + RobotsStore + HostJournal + Clone,
+    {
+        ClientBuilder {
+            stack: self.stack.keep_in(store),
             connect: self.connect,
             times: self.times,
             max_body: self.max_body,

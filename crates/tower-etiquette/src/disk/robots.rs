@@ -4,12 +4,13 @@ use etiquette_core::robots_txt::{StoredOutcome, StoredRobots};
 use etiquette_core::store::{RobotsKey, RobotsStore, StoreFuture};
 use redb::{ReadableDatabase, TableDefinition, TableError};
 
+use super::sealed;
 use super::store::DiskStore;
 
 /// All but the octets of the files.
-const KNOWN: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("robots 1");
+const KNOWN: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("robots 2");
 /// The octets of the files, written only when they change.
-const OCTETS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("robots octets 1");
+const OCTETS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("robots octets 2");
 
 fn name(key: &RobotsKey) -> String {
     format!("{} {}", key.token, key.origin)
@@ -28,14 +29,19 @@ impl RobotsStore for DiskStore {
             let Some(known) = known else {
                 return Ok(None);
             };
+            let known = sealed::open(known.value()).ok_or("a record is damaged")?;
             let octets = match read.open_table(OCTETS) {
-                Ok(table) => table
-                    .get(&*name)?
-                    .map(|octets| bytes::Bytes::copy_from_slice(octets.value())),
+                Ok(table) => match table.get(&*name)? {
+                    Some(octets) => {
+                        let octets = sealed::open(octets.value()).ok_or("a file is damaged")?;
+                        Some(bytes::Bytes::copy_from_slice(octets))
+                    }
+                    None => None,
+                },
                 Err(TableError::TableDoesNotExist(_)) => None,
                 Err(error) => return Err(error.into()),
             };
-            Ok(Some(StoredRobots::decode(known.value(), octets)))
+            Ok(Some(StoredRobots::decode(known, octets)))
         }))
     }
 
@@ -48,14 +54,14 @@ impl RobotsStore for DiskStore {
                 let mut octets = write.open_table(OCTETS)?;
                 match record.copy.as_ref().map(|copy| &copy.outcome) {
                     Some(StoredOutcome::Rules(Some(file))) => {
-                        octets.insert(&*name, &**file)?;
+                        octets.insert(&*name, &*sealed::seal(file))?;
                     }
                     Some(StoredOutcome::Rules(None)) => {}
                     _ => {
                         octets.remove(&*name)?;
                     }
                 }
-                known.insert(&*name, &*record.encode())?;
+                known.insert(&*name, &*sealed::seal(&record.encode()))?;
             }
             write.commit()?;
             Ok(())

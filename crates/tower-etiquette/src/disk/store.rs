@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io;
+use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,12 +16,15 @@ use redb::{
 };
 use tokio::runtime::Handle;
 
-use super::DiskError;
 use super::files::{BodyId, Files};
 use super::index::Index;
+use super::pauses::Pauses;
+use super::{DiskError, sealed};
 use crate::BoxError;
 
-const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads 1");
+const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads 2");
+
+const DATABASE: &str = "etiquette.redb";
 
 /// So many variants of one URL stand side by side; a further one replaces the oldest.
 const MOST_VARIANTS: usize = 16;
@@ -41,8 +45,11 @@ pub(super) struct Inner {
     folder: PathBuf,
     files: Files,
     index: Mutex<Index>,
+    pub(super) pauses: Pauses,
     max_bytes: u64,
     next_body: AtomicU64,
+    /// What was found when the folder was opened, for the first who wants to hear.
+    found: Mutex<Vec<StoreFailed>>,
 }
 
 /// One variant as it stands in the database.
@@ -74,19 +81,30 @@ impl DiskStore {
     pub fn with_max_bytes(folder: impl AsRef<Path>, max_bytes: u64) -> Result<Self, DiskError> {
         let folder = folder.as_ref();
         fs::create_dir_all(folder).map_err(|error| DiskError::unusable(folder, error))?;
-        let database = open_database(folder)?;
-        let files = Files::open(folder).map_err(|error| DiskError::unusable(folder, error))?;
-        let mut inner = Inner {
-            database,
-            folder: folder.to_owned(),
-            files,
-            index: Mutex::default(),
-            max_bytes,
-            next_body: AtomicU64::new(1),
+        let (mut inner, damage) = match open_inner(folder, max_bytes) {
+            Ok(inner) => (inner, None),
+            Err(Opening::Refused(error)) => return Err(error),
+            Err(Opening::Damaged(cause)) => {
+                // Damaged, or of another version: nothing in it can be used.
+                let path = folder.join(DATABASE);
+                let aside = folder.join(format!("{DATABASE}.damaged"));
+                fs::rename(&path, aside).map_err(|error| DiskError::unusable(folder, error))?;
+                match open_inner(folder, max_bytes) {
+                    Ok(inner) => (inner, Some(cause)),
+                    Err(Opening::Refused(error)) => return Err(error),
+                    Err(Opening::Damaged(cause)) => {
+                        return Err(DiskError::Unusable(folder.to_owned(), cause.into()));
+                    }
+                }
+            }
         };
-        inner
-            .take_stock()
-            .map_err(|error| DiskError::Unusable(folder.to_owned(), error.into()))?;
+        if let Some(cause) = damage {
+            let found = inner
+                .found
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner);
+            found.push(StoreFailed::new("read its database", cause));
+        }
         Ok(Self {
             inner: Arc::new(inner),
             on_trouble: None,
@@ -94,11 +112,33 @@ impl DiskStore {
     }
 
     /// Hears of each operation that failed, from whatever thread it failed on. The request goes on as if nothing were
-    /// stored.
+    /// stored. Damage that was found when the folder was opened is told at once.
     #[must_use]
     pub fn on_trouble(mut self, hear: impl Fn(&StoreFailed) + Send + Sync + 'static) -> Self {
         self.on_trouble = Some(Arc::new(hear));
+        let found = std::mem::take(&mut *lock(&self.inner.found));
+        for failed in &found {
+            self.hear(failed);
+        }
         self
+    }
+
+    /// How many hosts are in a pause, or have complained not long ago.
+    #[must_use]
+    pub fn hosts(&self) -> usize {
+        self.inner.pauses.len()
+    }
+
+    pub(super) fn hear(&self, failed: &StoreFailed) {
+        if let Some(hear) = &self.on_trouble {
+            hear(failed);
+        }
+    }
+
+    pub(super) fn report(&self, doing: &'static str, cause: BoxError) -> StoreFailed {
+        let failed = StoreFailed::new(doing, cause);
+        self.hear(&failed);
+        failed
     }
 
     /// The octets of bodies and heads: never more than the limit.
@@ -133,38 +173,87 @@ impl DiskStore {
             },
             Err(_) => work(&inner),
         };
-        done.map_err(|cause| {
-            let failed = StoreFailed::new(doing, cause);
-            if let Some(hear) = &self.on_trouble {
-                hear(&failed);
-            }
-            failed
-        })
+        done.map_err(|cause| self.report(doing, cause))
     }
 }
 
-fn open_database(folder: &Path) -> Result<Database, DiskError> {
-    let path = folder.join("etiquette.redb");
-    match Database::create(&path) {
-        Ok(database) => Ok(database),
-        Err(DatabaseError::DatabaseAlreadyOpen) => Err(DiskError::InUse(folder.to_owned())),
-        Err(DatabaseError::Storage(StorageError::Io(error)))
-            if error.kind() != io::ErrorKind::InvalidData =>
-        {
-            Err(DiskError::unusable(folder, error))
+/// Why a folder was not opened.
+enum Opening {
+    Refused(DiskError),
+    /// The database is none, or was damaged.
+    Damaged(BoxError),
+}
+
+/// Opens the database and reads all of it, so that what is damaged shows now. The database's own code may panic over
+/// octets that it has not written.
+fn open_inner(folder: &Path, max_bytes: u64) -> Result<Inner, Opening> {
+    let unusable = |error| Opening::Refused(DiskError::unusable(folder, error));
+    let files = Files::open(folder).map_err(unusable)?;
+    let opened = panic::catch_unwind(|| {
+        let database = match Database::create(folder.join(DATABASE)) {
+            Ok(database) => database,
+            Err(DatabaseError::DatabaseAlreadyOpen) => {
+                return Err(Opening::Refused(DiskError::InUse(folder.to_owned())));
+            }
+            Err(DatabaseError::Storage(StorageError::Io(error)))
+                if error.kind() != io::ErrorKind::InvalidData =>
+            {
+                return Err(unusable(error));
+            }
+            Err(error) => return Err(Opening::Damaged(error.into())),
+        };
+        let mut inner = Inner {
+            database,
+            folder: folder.to_owned(),
+            files,
+            index: Mutex::default(),
+            pauses: Pauses::default(),
+            max_bytes,
+            next_body: AtomicU64::new(1),
+            found: Mutex::default(),
+        };
+        match inner.take_stock() {
+            Ok(()) => Ok(inner),
+            Err(error) if is_damage(&*error) => Err(Opening::Damaged(error)),
+            Err(error) => {
+                let cause = Arc::from(error);
+                Err(Opening::Refused(DiskError::Unusable(
+                    folder.to_owned(),
+                    cause,
+                )))
+            }
         }
-        // Damaged, or of another version: nothing in it can be used.
-        Err(_) => {
-            let aside = folder.join("etiquette.redb.damaged");
-            fs::rename(&path, aside).map_err(|error| DiskError::unusable(folder, error))?;
-            Database::create(&path).map_err(|error| DiskError::unusable(folder, error))
-        }
+    });
+    match opened {
+        Ok(opened) => opened,
+        Err(_) => Err(Opening::Damaged("its octets make no sense".into())),
     }
+}
+
+/// Whether a database is damaged, and not merely out of reach.
+fn is_damage(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            let kind = error.kind();
+            return kind == io::ErrorKind::InvalidData || kind == io::ErrorKind::UnexpectedEof;
+        }
+        if let Some(StorageError::Io(error)) = error.downcast_ref() {
+            cause = Some(error);
+            continue;
+        }
+        cause = error.source();
+    }
+    true
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inner {
     fn index(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.index)
     }
 
     /// Reads all records, forgets those that cannot be read, and removes the files that none names.
@@ -177,7 +266,7 @@ impl Inner {
             let mut table = write.open_table(HEADS)?;
             for row in table.iter()? {
                 let (key, value) = row?;
-                match decode(value.value()) {
+                match sealed::open(value.value()).and_then(decode) {
                     Some(records) if !records.is_empty() => {
                         bodies.extend(records.iter().map(|record| record.body.number));
                         let at = records[0].head.received().at;
@@ -188,8 +277,11 @@ impl Inner {
             }
             for key in unreadable {
                 table.remove(&*key)?;
+                let failed = StoreFailed::new("read a response's head", "it is damaged");
+                lock(&self.found).push(failed);
             }
         }
+        self.pauses.take_stock(&write)?;
         write.commit()?;
         stock.sort_by_key(|(at, ..)| *at);
         {
@@ -217,7 +309,9 @@ impl Inner {
         let read = self.database.begin_read()?;
         let table = read.open_table(HEADS)?;
         match table.get(key.as_str())? {
-            Some(value) => decode(value.value()).ok_or_else(|| "a record is damaged".into()),
+            Some(value) => sealed::open(value.value())
+                .and_then(decode)
+                .ok_or_else(|| "a record is damaged".into()),
             None => Ok(Vec::new()),
         }
     }
@@ -232,7 +326,9 @@ impl Inner {
         let (before, records) = {
             let mut table = write.open_table(HEADS)?;
             let mut records = match table.get(key.as_str())? {
-                Some(value) => decode(value.value()).unwrap_or_default(),
+                Some(value) => sealed::open(value.value())
+                    .and_then(decode)
+                    .unwrap_or_default(),
                 None => Vec::new(),
             };
             let before: Vec<u64> = records.iter().map(|record| record.body.number).collect();
@@ -241,7 +337,7 @@ impl Inner {
             if records.is_empty() {
                 table.remove(key.as_str())?;
             } else {
-                table.insert(key.as_str(), &*encode(&records))?;
+                table.insert(key.as_str(), &*sealed::seal(&encode(&records)))?;
             }
             (before, records)
         };

@@ -56,7 +56,7 @@
 //! | `outcome` | `rules`, `none`, `closed`, `unchanged`, `unreachable`, `not_admitted`; `stored` where a store knew it |
 //! | `reason` of robots.txt | `disallowed`, `robots_unreachable` |
 //! | `result` | `hit`, `stale`, `revalidated`, `miss`, `collapsed`, `not_stored` |
-//! | `store` | `hosts`, `responses`, `robots` |
+//! | `store` | `hosts`, `journal`, `responses`, `robots` |
 
 #[cfg(feature = "metrics")]
 mod count;

@@ -139,12 +139,14 @@ where
             // A refusal further in says nothing about the host.
             if Refusal::find(&*error).is_none() && !error.is::<PlaceLost>() {
                 permit.failed();
+                permit.kept().await;
             }
             return Err(error);
         }
     };
     let answer = permit.read(response.status(), response.headers());
     permit.answered(answer);
+    permit.kept().await;
     permit.tell().await;
     Facts::edit(response.extensions_mut(), |facts| {
         facts.waited += permit.waited();

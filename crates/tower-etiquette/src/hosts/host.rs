@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use etiquette_core::host::{Ask, Decision, HostPolicy, HostState, PackedHost, Received};
+use etiquette_core::Now;
+use etiquette_core::host::{
+    Ask, Decision, HostMark, HostPolicy, HostRecord, HostState, PackedHost, Received,
+};
 use etiquette_core::refusal::HostRefusal;
 
 use super::queue::{Class, Denied, Place, Queue, Waiter};
@@ -41,6 +44,8 @@ pub(super) struct Core {
     /// Where hosts are shared with other processes.
     pub(super) view: Option<Box<View>>,
     told: Told,
+    /// What the journal has, where there is one.
+    written: Option<Box<HostMark>>,
 }
 
 /// What a look at the line came to.
@@ -456,6 +461,33 @@ impl Host {
         };
         wake(wakers);
         changes
+    }
+
+    /// Takes over what a journal knows; whether anything of it still matters.
+    pub(super) fn recall(&self, record: &HostRecord, now: Now) -> bool {
+        let mut core = self.core();
+        core.state.recall(record, now);
+        let mark = core.state.mark(now.monotonic);
+        core.told = Told::of(&core.state);
+        if !record.is_from_the_future(now.wall) {
+            core.written = mark.map(Box::new);
+        }
+        core.queue.forget_first_by();
+        let waker = core.queue.first_waker();
+        drop(core);
+        wake(waker);
+        mark.is_some()
+    }
+
+    /// Whether the journal has what is to be known.
+    pub(super) fn is_written(&self, now: Instant) -> bool {
+        let mut core = self.core();
+        core.state.mark(now).as_ref() == core.written.as_deref()
+    }
+
+    /// The journal has this now.
+    pub(super) fn written(&self, mark: Option<HostMark>) {
+        self.core().written = mark.map(Box::new);
     }
 
     /// A request that was started and holds a place is over.

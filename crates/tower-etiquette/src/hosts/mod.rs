@@ -3,8 +3,12 @@
 //! [`Hosts`] is a cheap handle. Every layer that is given a clone of it shares one state for each host; layers that are
 //! given hosts of their own share nothing. The builder of the stack uses [`Hosts::process_wide`], because two clients
 //! built in two places of one program must not double the rate at which a site is asked.
+//!
+//! A process that restarts forgets pauses and strikes, unless [`Hosts::keep_in`] gives it a journal such as the folder of
+//! feature `disk`.
 
 mod host;
+mod journal;
 mod permit;
 mod queue;
 mod shared;
@@ -20,6 +24,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::host::{Answer, Ask, GroupBy, HostPolicy, HostSnapshot, HostState, Received};
+use etiquette_core::host_journal::HostJournal;
 use etiquette_core::host_store::{HostStore, News};
 use etiquette_core::refusal::{HostRefusal, HostRefused, NoOrigin};
 use etiquette_core::{Clock, InvalidOrigin, Now, Origin, PurposeKind, Refusal};
@@ -28,6 +33,7 @@ use http::{HeaderMap, StatusCode, Uri};
 use crate::TokioClock;
 use crate::events::{self, Changes, Voice};
 use host::Host;
+use journal::{Journal, Keeping};
 use shared::{Link, event};
 use table::Table;
 
@@ -51,6 +57,7 @@ struct Inner {
     table: Table,
     link: Option<Link>,
     voice: Voice,
+    journal: OnceLock<Journal>,
     /// Spreads the ends of pauses; not for secrets.
     dice: AtomicU64,
 }
@@ -66,6 +73,7 @@ pub struct HostsBuilder {
     clock: Arc<dyn Clock>,
     store: Option<Arc<dyn HostStore>>,
     voice: Voice,
+    journal: Option<Arc<dyn HostJournal>>,
 }
 
 /// A request that was started by [`Hosts::try_start`] and holds a place of its host. Drop it when the body has ended.
@@ -83,6 +91,15 @@ impl Start {
     /// Records that no answer came.
     pub fn failed(&mut self) {
         self.0.failed();
+    }
+
+    /// Waits until what was recorded is in the journal of these hosts, if they have one: at most 5 s. Wait for it before
+    /// the answer is handed on, or a crash could undo the pause that somebody heard of. Needs a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Dropped, the record goes on its way.
+    pub async fn kept(&mut self) {
+        self.0.kept().await;
     }
 }
 
@@ -117,6 +134,7 @@ impl Hosts {
             clock: Arc::new(TokioClock),
             store: None,
             voice: Voice::default(),
+            journal: None,
         }
     }
 
@@ -276,6 +294,11 @@ impl Hosts {
             .map_or(0, |host| host.core().state.epoch())
     }
 
+    /// When the epoch began, as far as that is known.
+    pub(crate) fn epoch_began(&self, origin: &Origin) -> Option<Instant> {
+        self.find(origin)?.core().state.last_epoch()
+    }
+
     /// The gap as known now.
     pub(crate) fn gap(&self, origin: &Origin) -> Duration {
         let now = self.0.clock.monotonic();
@@ -300,16 +323,18 @@ impl Hosts {
         Answer::read(own.unwrap_or(&self.0.policy), status, headers, now.wall)
     }
 
-    /// Records an answer for one who holds no permit.
-    pub(crate) fn record(&self, origin: &Origin, received: &Received) {
-        let now = self.0.clock.monotonic();
-        if let Some(host) = self.host(origin, now) {
-            let changes = host.answered(now, received, false);
-            self.tell(&host, changes);
-            if let Some(link) = &self.0.link {
-                link.tell_later(&host, News::new(None, Some(event(received, now))));
-            }
+    /// Records an answer for one who holds no permit. The answer is handed on when what comes back is done.
+    #[must_use]
+    pub(crate) fn record(&self, origin: &Origin, received: &Received) -> Option<Keeping> {
+        let now = self.0.clock.now();
+        let host = self.host(origin, now.monotonic)?;
+        let changes = host.answered(now.monotonic, received, false);
+        self.tell(&host, changes);
+        if let Some(link) = &self.0.link {
+            let event = event(received, now.monotonic);
+            link.tell_later(&host, News::new(None, Some(event)));
         }
+        self.0.journal.get()?.keep(&host, now)
     }
 
     /// Tells what an answer changed.
@@ -343,6 +368,14 @@ impl Hosts {
                 .table
                 .get_or_insert(key, now, |state| self.make(key, name, state))
         })
+    }
+
+    /// The state of the group of that name, made if it is new, however many there are.
+    fn host_named(&self, name: &str, now: Instant) -> Arc<Host> {
+        let key = self.0.keys.hash_one(name);
+        self.0
+            .table
+            .insert(key, now, |state| self.make(key, name, state))
     }
 
     fn find(&self, origin: &Origin) -> Option<Arc<Host>> {
@@ -446,6 +479,12 @@ impl HostsBuilder {
         self
     }
 
+    /// Keeps pauses and strikes across restarts; see [`Hosts::keep_in`].
+    pub fn journal(mut self, journal: Arc<dyn HostJournal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
     /// Where the present is read. Default [`TokioClock`].
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -466,7 +505,7 @@ impl HostsBuilder {
             .map(|store| Link::new(store, clock, voice, first_lease));
         let policy = Arc::new(self.policy);
         let base = self.clock.monotonic();
-        Hosts(Arc::new(Inner {
+        let hosts = Hosts(Arc::new(Inner {
             id: NEXT.fetch_add(1, Ordering::Relaxed).max(1),
             table: Table::new(self.max_hosts, Arc::clone(&policy), base),
             policy,
@@ -477,6 +516,11 @@ impl HostsBuilder {
             dice,
             link,
             voice,
-        }))
+            journal: OnceLock::new(),
+        }));
+        if let Some(journal) = self.journal {
+            hosts.keep_in(journal);
+        }
+        hosts
     }
 }

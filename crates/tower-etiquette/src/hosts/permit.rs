@@ -11,6 +11,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::Hosts;
 use super::host::Host;
+use super::journal::Keeping;
 use super::shared::{Lease, event};
 use crate::ext::Visit;
 
@@ -29,6 +30,8 @@ pub(crate) struct Permit {
     lease: Option<Lease>,
     /// An answer that other processes have not been told of yet.
     untold: Option<(Received, Duration)>,
+    /// What was recorded, on its way into the journal.
+    keeping: Option<Keeping>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +62,7 @@ impl Permit {
             stage: Stage::Head,
             lease: None,
             untold: None,
+            keeping: None,
         }
     }
 
@@ -107,6 +111,19 @@ impl Permit {
         if self.hosts.0.link.is_some() {
             let latency = now.saturating_duration_since(self.started);
             self.untold = Some((received, latency));
+        }
+        if let Some(journal) = self.hosts.0.journal.get() {
+            self.keeping = journal.keep(&self.host, self.hosts.clock().now());
+        }
+    }
+
+    /// Waits until what was recorded outlives this process, where there is a journal: before anybody hears of it.
+    ///
+    /// # Cancel safety
+    /// Dropped, it is written all the same.
+    pub(crate) async fn kept(&mut self) {
+        if let Some(keeping) = self.keeping.take() {
+            keeping.done().await;
         }
     }
 

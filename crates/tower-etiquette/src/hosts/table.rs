@@ -98,14 +98,24 @@ impl Table {
         if self.len.load(Ordering::Acquire) >= self.most && !self.make_room(now) {
             return None;
         }
+        Some(self.insert(key, now, make))
+    }
+
+    /// The host, made by `make` if it is new, however full the table is.
+    pub(super) fn insert(
+        &self,
+        key: u64,
+        now: Instant,
+        make: impl Fn(HostState) -> Host,
+    ) -> Arc<Host> {
         let mut shard = self.shard(key);
         if let Some(host) = self.find(&mut shard, key, now, &make) {
-            return Some(host);
+            return host;
         }
         self.len.fetch_add(1, Ordering::AcqRel);
         let host = Arc::new(make(HostState::new()));
         shard.hosts.insert(key, Arc::clone(&host));
-        Some(host)
+        host
     }
 
     fn find(

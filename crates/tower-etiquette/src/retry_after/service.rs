@@ -188,7 +188,8 @@ impl Course {
                         return Err(error);
                     }
                     if self.records_failures() {
-                        self.record(&origin, permit, started, Answer::failure());
+                        self.record(&origin, permit, started, Answer::failure())
+                            .await;
                     }
                     match spare {
                         Some(spare) if self.settings.retry_failures && idempotent => {
@@ -209,7 +210,7 @@ impl Course {
             if !known && self.above != Above::SameBudget {
                 // What was taken for a budget below did not see this request: look for it anew.
                 self.handshake.budget_below.store(false, Ordering::Release);
-                self.record(&origin, permit.take(), started, answer);
+                self.record(&origin, permit.take(), started, answer).await;
             }
             drop(permit);
             let repeat = match answer.signal {
@@ -292,7 +293,13 @@ impl Course {
         Ok((service, Some(permit)))
     }
 
-    fn record(&self, origin: &Origin, permit: Option<Permit>, started: Instant, answer: Answer) {
+    async fn record(
+        &self,
+        origin: &Origin,
+        permit: Option<Permit>,
+        started: Instant,
+        answer: Answer,
+    ) {
         let hosts = &self.settings.hosts;
         // A budget above has recorded the same pause by the time the next request comes here. Ending it no later, this
         // layer does not hold what the budget has let go, whose gap would then shrink.
@@ -301,11 +308,16 @@ impl Course {
             Above::Nothing | Above::SameBudget => hosts.jitter(),
         };
         match permit {
-            Some(mut permit) => permit.answered_with(answer, jitter),
+            Some(mut permit) => {
+                permit.answered_with(answer, jitter);
+                permit.kept().await;
+            }
             None => {
                 let page = !self.robots_txt;
                 let received = Received::new(started, answer, page, jitter);
-                hosts.record(origin, &received.untimed());
+                if let Some(keeping) = hosts.record(origin, &received.untimed()) {
+                    keeping.done().await;
+                }
             }
         }
     }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::identity::Identity;
 use etiquette_core::retry_after::RetryAfter;
-use etiquette_core::robots_txt::{Answer, Known, RobotsPolicy, Standing, Trouble};
+use etiquette_core::robots_txt::{Answer, Known, RobotsPolicy, Standing, StoredRobots, Trouble};
 use etiquette_core::store::{Claim, RobotsKey, StoreFailed};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
 use etiquette_robots::{Robots, resolve};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body;
 use http_body_util::BodyExt;
 use tokio::time::error::Elapsed;
@@ -175,12 +175,19 @@ impl Reading {
                 let gap = hosts
                     .map(|hosts| hosts.gap(&self.key.origin))
                     .unwrap_or_default();
+                let epoch = self.epoch_of(&stored, now);
                 let record = &mut self.slot.lock().record;
-                record.restore(stored, |octets| self.parse(octets), now, self.epoch);
-                if !matches!(
-                    record.standing(now.monotonic, gap, self.epoch),
-                    Standing::Read
-                ) {
+                record.restore(stored, |octets| self.parse(octets), now, epoch);
+                let known = match record.standing(now.monotonic, gap, self.epoch) {
+                    Standing::Read => false,
+                    // The pause that came with the 429 holds the next reading back: this one may wait for it.
+                    Standing::Closed {
+                        trouble: Trouble::Later(StatusCode::TOO_MANY_REQUESTS),
+                        ..
+                    } => hosts.is_none(),
+                    _ => true,
+                };
+                if known {
                     return true;
                 }
             }
@@ -189,6 +196,18 @@ impl Reading {
                 Some(Claim::Taken(wait)) if Instant::now() + wait < end => sleep(wait).await,
                 _ => return false,
             }
+        }
+    }
+
+    /// A copy that was confirmed before the host's last pause began is of an earlier epoch, whoever has read it.
+    fn epoch_of(&self, stored: &StoredRobots, now: Now) -> u64 {
+        let hosts = self.shared.settings.hosts.as_ref();
+        let began = hosts.and_then(|hosts| hosts.epoch_began(&self.key.origin));
+        match (&stored.copy, began) {
+            (Some(copy), Some(began)) if copy.confirmed < now.wall_at(began) => {
+                self.epoch.wrapping_sub(1)
+            }
+            _ => self.epoch,
         }
     }
 

@@ -17,8 +17,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use etiquette_core::host_journal::HostJournal;
 use etiquette_core::identity::Identity;
-use etiquette_core::store::ResponseStore;
+use etiquette_core::store::{ResponseStore, RobotsStore};
 use http::{Request, Response};
 use http_body::Body as HttpBody;
 use tower_layer::Layer;
@@ -66,6 +67,8 @@ pub struct Etiquette<St = MemoryStore, C = EmptyBodies> {
     cache: ConditionalCacheLayer<St>,
     retry_after: RetryAfterLayer<C>,
     budget: HostBudgetLayer,
+    hosts: Hosts,
+    journal: Option<Arc<dyn HostJournal>>,
 }
 
 /// What [`Etiquette`] puts around a service `S`.
@@ -85,7 +88,9 @@ impl Etiquette {
             robots: RobotsLayer::new().hosts(hosts.clone()),
             cache: ConditionalCacheLayer::new(),
             retry_after: RetryAfterLayer::new(hosts.clone()),
-            budget: HostBudgetLayer::new(hosts),
+            budget: HostBudgetLayer::new(hosts.clone()),
+            hosts,
+            journal: None,
         }
     }
 }
@@ -98,7 +103,8 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
         self.cache = self.cache.clock(Arc::clone(hosts.clock()));
         self.robots = self.robots.hosts(hosts.clone());
         self.retry_after = self.retry_after.hosts(hosts.clone());
-        self.budget = HostBudgetLayer::new(hosts);
+        self.budget = HostBudgetLayer::new(hosts.clone());
+        self.hosts = hosts;
         self
     }
 
@@ -145,7 +151,27 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
             cache: change(self.cache),
             retry_after: self.retry_after,
             budget: self.budget,
+            hosts: self.hosts,
+            journal: self.journal,
         }
+    }
+
+    /// Keeps everything that outlives the process in one store, such as the folder of feature `disk`: responses,
+    /// robots.txt files, and the pauses and strikes of hosts, which are read before the first request.
+    ///
+    /// Hosts that keep a journal already go on with that one; see [`Hosts::keep_in`].
+    #[must_use]
+    pub fn keep_in<Other>(self, store: Other) -> Etiquette<Other, C>
+    where
+        Other: ResponseStore + RobotsStore + HostJournal + Clone,
+    {
+        let rules = Arc::new(store.clone());
+        let journal = Arc::new(store.clone());
+        let mut stack = self
+            .robots(|robots| robots.store(rules))
+            .cache(|cache| cache.store(store));
+        stack.journal = Some(journal);
+        stack
     }
 
     /// Changes what is retried, and how often.
@@ -162,6 +188,8 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
             cache: self.cache,
             retry_after: change(self.retry_after),
             budget: self.budget,
+            hosts: self.hosts,
+            journal: self.journal,
         }
     }
 }
@@ -176,6 +204,9 @@ impl<St: ResponseStore, C: Clone> Etiquette<St, C> {
     /// The layers around `inner`.
     #[must_use]
     pub fn service<S>(&self, inner: S) -> EtiquetteService<S, St, C> {
+        if let Some(journal) = &self.journal {
+            self.hosts.keep_in(Arc::clone(journal));
+        }
         let inner = self.retry_after.layer(self.budget.layer(inner));
         let inner = self.robots.layer(self.cache.layer(inner));
         let inner = self.preferences.layer(inner);
@@ -210,6 +241,8 @@ impl<St, C: Clone> Clone for Etiquette<St, C> {
             cache: self.cache.clone(),
             retry_after: self.retry_after.clone(),
             budget: self.budget.clone(),
+            hosts: self.hosts.clone(),
+            journal: self.journal.clone(),
         }
     }
 }

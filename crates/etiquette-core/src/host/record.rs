@@ -1,0 +1,333 @@
+//! What is remembered of a host across a restart.
+//!
+//! **Flow**: whenever an answer changes pause, strikes or rate, [`HostState::mark`] differs and [`HostState::to_record`]
+//! gives what a [`HostJournal`](crate::host_journal::HostJournal) keeps. The next process takes it over with
+//! [`HostState::recall`] before its first request.
+//!
+//! **Clocks**: a restart leaves only the wall clock to count with. A record says when it was written and how much of the
+//! pause was left then, so that a pause never grows beyond what it was. A clock that was set back between adds to the
+//! wait, at most up to the recorded length: one that stands before the record gives all of it. A clock that was set
+//! forward looks like time that has passed, and nothing tells the two apart.
+//!
+//! **Scope**: pauses, strikes, rate, and the runs that go with them. **Non-goals**: the gap of a host that never
+//! complained, and runs of failures and refusals that have not led to a pause yet: they would cost a write for each
+//! request.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use super::HostState;
+use crate::Now;
+use crate::clock::later;
+
+const FORMAT: u8 = 1;
+
+/// A host with strikes is remembered so long after its pause: a day, as in a process that goes on, and the hour for which
+/// activity may go unwritten.
+const KEPT_AFTER_PAUSE: Duration = Duration::from_secs(25 * 3_600);
+
+/// The state of a host that is in trouble, in the form that a journal keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostRecord {
+    written: SystemTime,
+    /// What was left of the pause.
+    pause: Duration,
+    strikes: u32,
+    rate: f64,
+    learnt: Duration,
+    latency: Duration,
+    last_start: Option<Moment>,
+    recover_from: Option<Moment>,
+    last_epoch: Option<Moment>,
+    good_minute: Option<u64>,
+    good_half_hour: Option<u64>,
+    failures: u32,
+    failed_pauses: u32,
+    refusals: u32,
+    shut_outs: u32,
+}
+
+/// An instant by its distance from the writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    Before(Duration),
+    After(Duration),
+}
+
+/// What a journal has to know of a host: it is written again when this differs. Opaque but for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostMark {
+    pause_until: Option<Instant>,
+    strikes: u32,
+    rate: u64,
+    runs: [u32; 4],
+    /// The hour since the last pause in which the host was last asked.
+    hour: u64,
+}
+
+impl Moment {
+    fn of(instant: Instant, written: Instant) -> Self {
+        match written.checked_duration_since(instant) {
+            Some(before) => Self::Before(before),
+            None => Self::After(instant.saturating_duration_since(written)),
+        }
+    }
+
+    /// The instant for a process that reads it `elapsed` after the writing. What lies before the clock's beginning
+    /// counts as now: the later, the slower.
+    fn at(self, elapsed: Duration, now: Instant) -> Instant {
+        let back = match self {
+            Self::Before(before) => before.saturating_add(elapsed),
+            Self::After(after) if after > elapsed => return later(now, after - elapsed),
+            Self::After(after) => elapsed - after,
+        };
+        now.checked_sub(back).unwrap_or(now)
+    }
+}
+
+impl HostState {
+    /// What a journal has to know at `now`; `None` where nothing is to be kept: no pause and no strike.
+    pub fn mark(&mut self, now: Instant) -> Option<HostMark> {
+        self.settle(now);
+        let pause_until = self.paused_until(now);
+        if pause_until.is_none() && self.strikes == 0 {
+            return None;
+        }
+        let since = match (self.strikes, self.last_start.max(self.last_unplaced)) {
+            (1.., Some(start)) => self
+                .recover_from
+                .map_or(Duration::ZERO, |from| start.saturating_duration_since(from)),
+            _ => Duration::ZERO,
+        };
+        Some(HostMark {
+            pause_until,
+            strikes: self.strikes,
+            rate: self.rate.to_bits(),
+            runs: [
+                self.failures,
+                self.failed_pauses,
+                self.refusals,
+                self.shut_outs,
+            ],
+            hour: since.as_secs() / 3_600,
+        })
+    }
+
+    /// What a journal keeps at `now`; `None` when there is nothing to keep.
+    pub fn to_record(&mut self, now: Now) -> Option<HostRecord> {
+        self.mark(now.monotonic)?;
+        let moment = |instant: Option<Instant>| instant.map(|at| Moment::of(at, now.monotonic));
+        let pause_until = self.paused_until(now.monotonic);
+        Some(HostRecord {
+            written: now.wall,
+            pause: pause_until.map_or(Duration::ZERO, |until| until - now.monotonic),
+            strikes: self.strikes,
+            rate: self.rate,
+            learnt: self.learnt,
+            latency: self.latency,
+            last_start: moment(self.last_start.max(self.last_unplaced)),
+            recover_from: moment(self.recover_from),
+            last_epoch: moment(self.last_epoch),
+            good_minute: self.good_minute,
+            good_half_hour: self.good_half_hour,
+            failures: self.failures,
+            failed_pauses: self.failed_pauses,
+            refusals: self.refusals,
+            shut_outs: self.shut_outs,
+        })
+    }
+
+    /// Takes over what a journal knows. Where something is known already, the slower of the two holds.
+    pub fn recall(&mut self, record: &HostRecord, now: Now) {
+        let elapsed = record.elapsed(now.wall);
+        let at = |moment: Option<Moment>| moment.map(|moment| moment.at(elapsed, now.monotonic));
+        let pause_until = Moment::After(record.pause).at(elapsed, now.monotonic);
+        self.pause_until = self.pause_until.max(Some(pause_until));
+        if self.strikes == 0 {
+            self.good_minute = record.good_minute;
+            self.good_half_hour = record.good_half_hour;
+        } else {
+            self.good_minute = None;
+            self.good_half_hour = None;
+        }
+        self.strikes = self.strikes.max(record.strikes);
+        self.rate = self.rate.min(record.rate);
+        self.learnt = self.learnt.max(record.learnt);
+        self.latency = self.latency.max(record.latency);
+        self.last_start = self.last_start.max(at(record.last_start));
+        self.recover_from = self.recover_from.max(at(record.recover_from));
+        self.failures = self.failures.max(record.failures);
+        self.failed_pauses = self.failed_pauses.max(record.failed_pauses);
+        self.refusals = self.refusals.max(record.refusals);
+        self.shut_outs = self.shut_outs.max(record.shut_outs);
+        self.epoch += 1;
+        self.last_epoch = self.last_epoch.max(at(record.last_epoch));
+    }
+}
+
+impl HostRecord {
+    /// How many strikes are not forgiven.
+    #[must_use]
+    pub fn strikes(&self) -> u32 {
+        self.strikes
+    }
+
+    /// The end of the pause by the clock that it was written with.
+    #[must_use]
+    pub fn paused_until(&self) -> SystemTime {
+        later_than(self.written, self.pause)
+    }
+
+    /// From then on nothing has to be remembered.
+    #[must_use]
+    pub fn over_at(&self) -> SystemTime {
+        let strikes = match self.strikes {
+            0 => Duration::ZERO,
+            _ => KEPT_AFTER_PAUSE,
+        };
+        later_than(self.paused_until(), strikes)
+    }
+
+    /// Whether `wall` lies before the writing: a clock was set back, and the record is to be written anew, so that the
+    /// pause does not begin again with each restart.
+    #[must_use]
+    pub fn is_from_the_future(&self, wall: SystemTime) -> bool {
+        wall < self.written
+    }
+
+    fn elapsed(&self, wall: SystemTime) -> Duration {
+        wall.duration_since(self.written).unwrap_or_default()
+    }
+
+    /// The record as octets. [`HostRecord::decode`] reads it back.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(160);
+        out.push(FORMAT);
+        let since = self.written.duration_since(SystemTime::UNIX_EPOCH);
+        put_span(&mut out, since.unwrap_or_default());
+        for span in [self.pause, self.learnt, self.latency] {
+            put_span(&mut out, span);
+        }
+        out.extend(self.rate.to_bits().to_be_bytes());
+        for count in [
+            self.strikes,
+            self.failures,
+            self.failed_pauses,
+            self.refusals,
+            self.shut_outs,
+        ] {
+            out.extend(count.to_be_bytes());
+        }
+        for moment in [self.last_start, self.recover_from, self.last_epoch] {
+            match moment {
+                None => out.push(0),
+                Some(Moment::Before(span)) => {
+                    out.push(1);
+                    put_span(&mut out, span);
+                }
+                Some(Moment::After(span)) => {
+                    out.push(2);
+                    put_span(&mut out, span);
+                }
+            }
+        }
+        for number in [self.good_minute, self.good_half_hour] {
+            out.push(u8::from(number.is_some()));
+            out.extend(number.unwrap_or_default().to_be_bytes());
+        }
+        out
+    }
+
+    /// Reads what [`HostRecord::encode`] wrote, all of `octets`; `None` for anything else.
+    #[must_use]
+    pub fn decode(octets: &[u8]) -> Option<Self> {
+        let mut rest = Reader(octets);
+        if rest.byte()? != FORMAT {
+            return None;
+        }
+        let written = SystemTime::UNIX_EPOCH.checked_add(rest.span()?)?;
+        let [pause, learnt, latency] = [rest.span()?, rest.span()?, rest.span()?];
+        let rate = f64::from_bits(rest.number()?);
+        let record = Self {
+            written,
+            pause,
+            learnt,
+            latency,
+            rate,
+            strikes: rest.count()?,
+            failures: rest.count()?,
+            failed_pauses: rest.count()?,
+            refusals: rest.count()?,
+            shut_outs: rest.count()?,
+            last_start: rest.moment()?,
+            recover_from: rest.moment()?,
+            last_epoch: rest.moment()?,
+            good_minute: rest.optional()?,
+            good_half_hour: rest.optional()?,
+        };
+        let sound = rest.0.is_empty() && rate > 0.0 && rate <= 1.0;
+        sound.then_some(record)
+    }
+}
+
+fn later_than(time: SystemTime, span: Duration) -> SystemTime {
+    // Beyond what the clock can tell is as good as its end.
+    time.checked_add(span.min(crate::clock::LONGEST))
+        .unwrap_or(time)
+}
+
+fn put_span(out: &mut Vec<u8>, span: Duration) {
+    out.extend(span.as_secs().to_be_bytes());
+    out.extend(span.subsec_nanos().to_be_bytes());
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn count(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    fn span(&mut self) -> Option<Duration> {
+        let seconds = self.number()?;
+        let nanos = self.count()?;
+        (nanos < 1_000_000_000).then(|| Duration::new(seconds, nanos))
+    }
+
+    fn moment(&mut self) -> Option<Option<Moment>> {
+        Some(match self.byte()? {
+            0 => None,
+            1 => Some(Moment::Before(self.span()?)),
+            2 => Some(Moment::After(self.span()?)),
+            _ => return None,
+        })
+    }
+
+    fn optional(&mut self) -> Option<Option<u64>> {
+        let given = self.byte()?;
+        let number = self.number()?;
+        match given {
+            0 => Some(None),
+            1 => Some(Some(number)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;

@@ -1,0 +1,33 @@
+//! Where the pauses and strikes of hosts outlive the process.
+//!
+//! **Flow**: `Hosts` that are given a journal take over [`HostJournal::records`] before their first request, and call
+//! [`HostJournal::keep`] with each answer that changes what is to be remembered. The answer is handed on when the future
+//! that it gave is ready, so that nobody hears of a pause which a crash could undo.
+//!
+//! **Scope**: one group of origins at a time, named by host; never a URL. **Non-goals**: sharing a budget with processes
+//! that run at the same time: that is a [`HostStore`](crate::host_store::HostStore).
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::host::HostRecord;
+use crate::store::StoreFailed;
+
+/// Ready when a change has reached the disk, or could not.
+pub type Kept = Pin<Box<dyn Future<Output = Result<(), StoreFailed>> + Send>>;
+
+/// A lasting place for the pauses and strikes of hosts.
+pub trait HostJournal: fmt::Debug + Send + Sync + 'static {
+    /// All that is kept, by the name of the group of origins. `None` stands for a record that is there and cannot be
+    /// read: its host is then taken for one that has asked for a pause without saying how long.
+    ///
+    /// Called once for each `Hosts`, and answered from memory or with a short read.
+    fn records(&self) -> Vec<(String, Option<HostRecord>)>;
+
+    /// Keeps a record in place of the one before, or removes it. Calls for one host take effect in their order.
+    ///
+    /// # Cancel safety
+    /// The work is begun by the call and not by the first poll: dropping the future changes nothing.
+    fn keep(&self, host: &str, record: Option<HostRecord>) -> Kept;
+}
