@@ -8,7 +8,48 @@
 //! compatible, NAT64 (RFC 6052), 6to4 and Teredo. **Non-goals**: names. Behind another HTTP proxy it cannot hold,
 //! because the proxy resolves and connects.
 
+use std::error::Error;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use crate::Origin;
+
+/// A host leads to an address that is not public, and the client connects to public ones only. Nothing was sent to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AddressRefused {
+    /// The origin that was asked for, if the request names one.
+    pub origin: Option<Origin>,
+    /// Where it leads: itself, or by a redirect of its robots.txt.
+    pub address: IpAddr,
+    /// Where the client's operator can be reached, if it has an identity.
+    pub contact: Option<Arc<str>>,
+}
+
+impl AddressRefused {
+    /// A refusal to connect to `address` for `origin`.
+    #[must_use]
+    pub fn new(origin: Option<Origin>, address: IpAddr, contact: Option<Arc<str>>) -> Self {
+        Self {
+            origin,
+            address,
+            contact,
+        }
+    }
+}
+
+impl fmt::Display for AddressRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "it leads to {}, which is no public address",
+            self.address
+        )
+    }
+}
+
+impl Error for AddressRefused {}
 
 /// Whether `address` is a unicast address of the public internet, as far as its number tells.
 ///

@@ -13,6 +13,7 @@ use etiquette_robots::{Rule, Verdict};
 use httpdate::HttpDate;
 
 use crate::accept::TypeRefused;
+use crate::address::AddressRefused;
 use crate::identity::NameRefused;
 use crate::preferences::UseRefused;
 use crate::purpose::PermitRefused;
@@ -43,6 +44,8 @@ pub enum Refusal {
     Host(HostRefused),
     /// The caller wanted a stored answer only, and there is none.
     NotStored(NotStored),
+    /// The host's address is not public, and only public ones are connected to.
+    Address(AddressRefused),
 }
 
 /// A rule of robots.txt forbids the request (RFC 9309, 2.2.2).
@@ -163,6 +166,7 @@ impl Refusal {
             Self::Unsigned(_) => "unsigned",
             Self::Host(leaf) => leaf.why.kind(),
             Self::NotStored(_) => "not_stored",
+            Self::Address(_) => "address_not_public",
         }
     }
 
@@ -180,6 +184,7 @@ impl Refusal {
             Self::Unsigned(leaf) => leaf.origin.as_ref(),
             Self::Host(leaf) => Some(&leaf.origin),
             Self::NotStored(leaf) => Some(&leaf.origin),
+            Self::Address(leaf) => leaf.origin.as_ref(),
         }
     }
 
@@ -194,7 +199,8 @@ impl Refusal {
             | Self::Use(_)
             | Self::Unsigned(_)
             | Self::Disallowed(_)
-            | Self::NotStored(_) => None,
+            | Self::NotStored(_)
+            | Self::Address(_) => None,
             Self::RobotsUnreachable(leaf) => leaf.retry_at,
             Self::Host(leaf) => leaf.retry_at,
         }
@@ -222,6 +228,7 @@ impl Refusal {
             Self::Use(leaf) => leaf.contact.as_deref(),
             Self::Unsigned(leaf) => leaf.contact.as_deref(),
             Self::Host(leaf) => leaf.contact.as_deref(),
+            Self::Address(leaf) => leaf.contact.as_deref(),
         }
     }
 }
@@ -277,6 +284,7 @@ impl Error for Refusal {
             Self::Unsigned(leaf) => leaf,
             Self::Host(leaf) => leaf,
             Self::NotStored(leaf) => leaf,
+            Self::Address(leaf) => leaf,
         })
     }
 }
@@ -348,6 +356,12 @@ impl From<UseRefused> for Refusal {
 impl From<Unsigned> for Refusal {
     fn from(leaf: Unsigned) -> Self {
         Self::Unsigned(leaf)
+    }
+}
+
+impl From<AddressRefused> for Refusal {
+    fn from(leaf: AddressRefused) -> Self {
+        Self::Address(leaf)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is known of one origin's robots.txt, and what holds now.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -45,6 +46,8 @@ pub enum Trouble {
     Coded,
     /// More redirects than are followed, or one to a place that cannot be asked.
     Redirects,
+    /// A redirect to an address that is not public, where only public ones are connected to.
+    NotPublic(IpAddr),
 }
 
 impl fmt::Display for Trouble {
@@ -57,6 +60,9 @@ impl fmt::Display for Trouble {
             Self::Cut => f.write_str("its body broke off"),
             Self::Coded => f.write_str("its body has a content coding that was not asked for"),
             Self::Redirects => f.write_str("its redirects lead nowhere"),
+            Self::NotPublic(address) => {
+                write!(f, "it redirects to {address}, which is no public address")
+            }
         }
     }
 }

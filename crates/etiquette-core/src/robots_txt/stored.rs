@@ -153,6 +153,7 @@ impl Trouble {
             Self::Cut => "cut".to_owned(),
             Self::Coded => "coded".to_owned(),
             Self::Redirects => "redirects".to_owned(),
+            Self::NotPublic(address) => format!("not-public {address}"),
         }
     }
 
@@ -161,6 +162,7 @@ impl Trouble {
         Some(match code.split_once(' ') {
             Some(("later", text)) => Self::Later(status(text)?),
             Some(("status", text)) => Self::Status(status(text)?),
+            Some(("not-public", text)) => Self::NotPublic(text.parse().ok()?),
             Some(_) => return None,
             None => match code {
                 "no-response" => Self::NoResponse,
@@ -188,6 +190,7 @@ mod tests {
             Trouble::Cut,
             Trouble::Coded,
             Trouble::Redirects,
+            Trouble::NotPublic("64:ff9b::a00:1".parse().unwrap()),
         ] {
             let record = StoredRobots {
                 copy: Some(StoredCopy {

@@ -3,16 +3,19 @@ use std::net::IpAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use etiquette_core::host_journal::HostJournal;
 use etiquette_core::identity::Identity;
 use etiquette_core::store::{ResponseStore, RobotsStore};
 use http::{Method, Request, Response, Uri};
+use http_body::Body;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use tower_http::decompression::Decompression;
 use tower_http::follow_redirect::FollowRedirect;
 use tower_service::Service;
 
+use super::address::Addresses;
 use super::body::{RequestBody, ResponseBody};
 use super::connect::{Connector, Settings};
 use super::error::Error;
@@ -59,6 +62,8 @@ impl Client {
             },
             max_body: 64 << 20,
             max_redirects: 10,
+            #[cfg(feature = "signatures")]
+            sign: None,
         }
     }
 
@@ -171,6 +176,8 @@ pub struct ClientBuilder<St = MemoryStore> {
     times: Times,
     max_body: u64,
     max_redirects: usize,
+    #[cfg(feature = "signatures")]
+    sign: Option<crate::SignLayer>,
 }
 
 impl<St: ResponseStore> ClientBuilder<St> {
@@ -190,13 +197,7 @@ impl<St: ResponseStore> ClientBuilder<St> {
     /// Keeps responses in `store` instead of the memory of this process.
     #[must_use]
     pub fn store<Other: ResponseStore>(self, store: Other) -> ClientBuilder<Other> {
-        ClientBuilder {
-            stack: self.stack.cache(|cache| cache.store(store)),
-            connect: self.connect,
-            times: self.times,
-            max_body: self.max_body,
-            max_redirects: self.max_redirects,
-        }
+        self.with(|stack| stack.cache(|cache| cache.store(store)))
     }
 
     /// Keeps responses, robots.txt files and the pauses of hosts in `store`; see [`Etiquette::keep_in`].
@@ -205,12 +206,19 @@ impl<St: ResponseStore> ClientBuilder<St> {
     where
         Other: ResponseStore + RobotsStore + HostJournal + Clone,
     {
+        self.with(|stack| stack.keep_in(store))
+    }
+
+    /// As [`ClientBuilder::stack`], for a change that brings another store.
+    fn with<Other>(self, change: impl FnOnce(Stack<St>) -> Stack<Other>) -> ClientBuilder<Other> {
         ClientBuilder {
-            stack: self.stack.keep_in(store),
+            stack: change(self.stack),
             connect: self.connect,
             times: self.times,
             max_body: self.max_body,
             max_redirects: self.max_redirects,
+            #[cfg(feature = "signatures")]
+            sign: self.sign,
         }
     }
 
@@ -271,9 +279,19 @@ impl<St: ResponseStore> ClientBuilder<St> {
         self
     }
 
+    /// Signs each attempt with `layer`, innermost: retries, redirect hops and requests for robots.txt are signed anew.
+    /// Off by default.
+    #[cfg(feature = "signatures")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "signatures")))]
+    #[must_use]
+    pub fn sign(mut self, layer: crate::SignLayer) -> Self {
+        self.sign = Some(layer);
+        self
+    }
+
     /// Refuses to connect to addresses that are not public: private, loopback, link-local, metadata and the like. Off
-    /// by default; switch it on where somebody else chooses the URLs. Every hop is checked after name resolution. It
-    /// cannot hold behind another HTTP proxy.
+    /// by default; switch it on where somebody else chooses the URLs. Every hop is checked after name resolution, and
+    /// what is refused is [`Refusal::Address`](crate::Refusal::Address). It cannot hold behind another HTTP proxy.
     #[must_use]
     pub fn public_addresses_only(mut self, only: bool) -> Self {
         self.connect.public_only = only;
@@ -285,11 +303,36 @@ impl<St: ResponseStore> ClientBuilder<St> {
     /// # Errors
     /// When a root certificate cannot be read.
     pub fn build(self) -> Result<Client, Error> {
-        let connector = Connector::new(self.connect).map_err(Error::new)?;
+        let connector = Connector::new(self.connect.clone()).map_err(Error::new)?;
         let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(90))
             .build::<_, RequestBody>(connector);
+        Ok(self.over(http))
+    }
+
+    /// How connections are made.
+    #[cfg(test)]
+    pub(super) fn settings(&self) -> &Settings {
+        &self.connect
+    }
+
+    /// The client with `http` under its layers.
+    pub(super) fn over<S, ResBody>(self, http: S) -> Client
+    where
+        S: Service<Request<RequestBody>, Response = Response<ResBody>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+        ResBody: Body<Data = Bytes> + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        let http = Addresses::new(http, self.connect.public_only);
+        #[cfg(feature = "signatures")]
+        let http = crate::sign::Sign::optional(http, self.sign);
         let stack = self.stack.service(Limits::new(http, self.times));
         let service = if self.max_redirects == 0 {
             BoxedService::new(Decompression::new(stack))
@@ -297,9 +340,9 @@ impl<St: ResponseStore> ClientBuilder<St> {
             let redirects = FollowRedirect::with_policy(stack, Redirects::new(self.max_redirects));
             BoxedService::new(Decompression::new(redirects))
         };
-        Ok(Client {
+        Client {
             service,
             max_body: self.max_body,
-        })
+        }
     }
 }

@@ -16,6 +16,11 @@
 //! # }
 //! ```
 //!
+//! **User-supplied URLs**: with [`public_addresses_only`](ClientBuilder::public_addresses_only) a host that leads to a
+//! private, loopback, link-local, multicast, unspecified or metadata address is refused with
+//! [`Refusal::Address`](crate::Refusal::Address) before anything is sent to it, redirects and those of robots.txt
+//! included. It cannot hold behind another HTTP proxy, which resolves and connects by itself.
+//!
 //! # Defaults
 //! | limit | default | setter |
 //! | --- | --- | --- |
@@ -29,12 +34,15 @@
 //! Waiting for a host's budget or for the end of a pause counts for none of them: it is bounded by the `max_wait` of
 //! [`Hosts`](crate::Hosts), and a longer wait is refused at once with the instant to come back at.
 
+mod address;
 mod body;
 mod builder;
 mod connect;
 mod error;
 mod limits;
 mod redirect;
+#[cfg(test)]
+mod tests;
 
 pub use body::{BodyError, RequestBody, ResponseBody};
 pub use builder::{Client, ClientBuilder, ClientFuture, Stack};

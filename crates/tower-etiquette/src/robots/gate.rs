@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use etiquette_core::address::AddressRefused;
 use etiquette_core::identity::Identity;
 use etiquette_core::refusal::{Disallowed, RobotsUnreachable};
 use etiquette_core::robots_txt::{Known, Standing, Trouble};
@@ -160,9 +161,14 @@ impl Asking {
     }
 
     fn unreachable(&self, trouble: Trouble, retry_at: Option<std::time::SystemTime>) -> AtStart {
-        let leaf =
-            RobotsUnreachable::new(self.key.origin.clone(), trouble, retry_at, self.contact());
-        AtStart::Refuse(Box::new(leaf.into()))
+        let origin = self.key.origin.clone();
+        let refusal = match trouble {
+            Trouble::NotPublic(address) => {
+                AddressRefused::new(Some(origin), address, self.contact()).into()
+            }
+            trouble => RobotsUnreachable::new(origin, trouble, retry_at, self.contact()).into(),
+        };
+        AtStart::Refuse(Box::new(refusal))
     }
 
     /// A pause that this request would not wait for is a reason not to read robots.txt for it.

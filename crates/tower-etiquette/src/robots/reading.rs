@@ -265,7 +265,7 @@ impl Reading {
             let request = self.request(&uri, hop == 0, started);
             let response = match send(&mut inner, request).await {
                 Ok(response) => response,
-                Err(error) => return failed(&error),
+                Err(error) => return failed(&error, hop),
             };
             let (parts, body) = response.into_parts();
             match Answer::read(parts.status, &parts.headers, &settings.policy) {
@@ -377,9 +377,15 @@ fn target(from: &Uri, location: &[u8]) -> Option<Uri> {
 }
 
 /// An error of the inner service: the host's own refusal is passed on, anything else is a site that gave no answer.
-fn failed(error: &BoxError) -> Read {
+///
+/// An address that is not connected to is no fault of a site where nobody was asked. At a later `hop` the site was, and
+/// its redirect is what failed: without a back-off it would be asked again for each page.
+fn failed(error: &BoxError, hop: usize) -> Read {
     let error: &(dyn Error + 'static) = error.as_ref();
     match Refusal::find(error) {
+        Some(Refusal::Address(leaf)) if hop > 0 => {
+            Read::Trouble(Trouble::NotPublic(leaf.address), None)
+        }
         Some(refusal) => Read::Refused(refusal.clone()),
         None => Read::Trouble(Trouble::NoResponse, None),
     }

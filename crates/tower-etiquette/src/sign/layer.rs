@@ -37,7 +37,7 @@ impl<S> Layer<S> for SignLayer {
     fn layer(&self, inner: S) -> Sign<S> {
         Sign {
             inner,
-            layer: self.clone(),
+            layer: Some(self.clone()),
         }
     }
 }

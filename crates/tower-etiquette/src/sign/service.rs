@@ -15,7 +15,7 @@ use crate::macros::inner_accessors;
 #[derive(Clone, Debug)]
 pub struct Sign<S> {
     pub(super) inner: S,
-    pub(super) layer: SignLayer,
+    pub(super) layer: Option<SignLayer>,
 }
 
 inner_accessors!(Sign);
@@ -25,6 +25,14 @@ impl Sign<()> {
     #[must_use]
     pub fn layer(signer: Signer) -> SignLayer {
         SignLayer::new(signer)
+    }
+}
+
+#[cfg(feature = "client")]
+impl<S> Sign<S> {
+    /// Signs with `layer`, or passes on.
+    pub(crate) fn optional(inner: S, layer: Option<SignLayer>) -> Self {
+        Self { inner, layer }
     }
 }
 
@@ -42,10 +50,12 @@ where
     }
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        let now = self.layer.clock.now().wall;
+        let Some(layer) = &self.layer else {
+            return ResponseFuture::calling(self.inner.call(request));
+        };
+        let now = layer.clock.now().wall;
         let (mut head, body) = request.into_parts();
-        let signed = self
-            .layer
+        let signed = layer
             .signer
             .sign(&head.method, &head.uri, &mut head.headers, now);
         match signed {
