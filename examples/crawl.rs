@@ -24,7 +24,7 @@ async fn main() -> ExitCode {
                 cause = error.source();
             }
             eprintln!("{text}");
-            ExitCode::from(2)
+            ExitCode::from(error.status())
         }
     }
 }

@@ -264,9 +264,13 @@ mod tests {
 
     /// Starts the service and returns where it listens.
     async fn service() -> SocketAddr {
+        service_with(&["--allow-private"]).await
+    }
+
+    async fn service_with(options: &[&str]) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let options = Options::parse_from(["axum_service", "--allow-private"]);
+        let options = Options::parse_from([&["axum_service"], options].concat());
         tokio::spawn(async move { serve(listener, &options, std::future::pending()).await });
         address
     }
@@ -317,6 +321,15 @@ mod tests {
         assert_eq!(status, StatusCode::FORBIDDEN);
         assert!(told.to_string().contains("disallowed"), "{told}");
         assert_eq!(site.log().targets(), ["/robots.txt"]);
+    }
+
+    #[tokio::test]
+    async fn links_into_its_own_network_are_refused() {
+        let site = Site::builder().start().await.unwrap();
+        let (status, told) = ask(service_with(&[]).await, &site.url("/page")).await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert_eq!(told["kind"], "address_not_public", "{told}");
+        assert_eq!(site.log().connections(), 0);
     }
 
     #[tokio::test]

@@ -2,7 +2,8 @@
 //!
 //! It forwards method, target, query and body as they came, removes what concerns one connection only (RFC 9110, 7.6.1),
 //! adds Via, and hands trailers on. A refusal of a layer becomes a problem response; an upstream that cannot be reached,
-//! 502. Interim responses are not forwarded: hyper's servers cannot send them.
+//! 502. The upstream is the operator's choice; where its robots.txt redirects elsewhere, only public addresses are asked.
+//! Interim responses are not forwarded: hyper's servers cannot send them.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -13,25 +14,26 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::{Parser, ValueEnum};
+use etiquette_core::address::{AddressRefused, is_public};
 use http::header::{HOST, HeaderValue, TE, TRAILER, VIA};
-use http::uri::{PathAndQuery, Uri};
+use http::uri::{Authority, PathAndQuery, Uri};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::Empty;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower::Service;
 use tower_etiquette::RefusalLayer;
 use tower_etiquette::conditional_cache::{ConditionalCacheLayer, Heuristic};
 use tower_etiquette::{
     Accept, AcceptLayer, Body, BoxError, BoxedService, HostBudgetLayer, HostPolicy, Hosts,
-    Identity, RetryAfterLayer, RobotsLayer, UserAgentLayer,
+    Identity, Origin, Refusal, RetryAfterLayer, RobotsLayer, UserAgentLayer,
 };
 use tower_layer::Layer;
 
@@ -63,6 +65,10 @@ pub struct Options {
     /// The page that says who this is.
     #[arg(long, default_value = "https://www.example.com/bot.html")]
     pub info_url: String,
+    /// Allows loopback, private and other addresses that are not public beside the upstream's, where its robots.txt
+    /// redirects to one.
+    #[arg(long)]
+    pub allow_private: bool,
     /// The least time between two requests, for the budget, in seconds.
     #[arg(long, default_value_t = 1.0)]
     pub min_gap: f64,
@@ -178,13 +184,66 @@ pub type Stack = BoxedService<Passed>;
 /// The client towards the upstream: no retries, no redirects followed.
 #[must_use]
 pub fn client() -> Client<HttpConnector, Passed> {
+    pool().build(connector())
+}
+
+fn pool() -> Builder {
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
+        .pool_timer(TokioTimer::new())
+        .retry_canceled_requests(false);
+    builder
+}
+
+fn connector() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(Duration::from_secs(5)));
-    Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .retry_canceled_requests(false)
-        .build(connector)
+    connector
+}
+
+/// Connects to the upstream wherever it is, and elsewhere to public addresses only.
+#[derive(Clone)]
+struct Public {
+    inner: HttpConnector,
+    upstream: Option<Authority>,
+    any: bool,
+}
+
+impl Service<Uri> for Public {
+    type Response = TokioIo<TcpStream>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let mut inner = self.inner.clone();
+        let checks = !self.any && uri.authority() != self.upstream.as_ref();
+        Box::pin(async move {
+            let target = if checks { public(&uri).await? } else { uri };
+            std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
+            Ok(inner.call(target).await?)
+        })
+    }
+}
+
+/// `uri` with the address that its host leads to, so that what was checked is what is connected to.
+async fn public(uri: &Uri) -> Result<Uri, BoxError> {
+    let origin = Origin::of(uri)?;
+    let host = origin.host().trim_matches(['[', ']']);
+    let found: Vec<_> = tokio::net::lookup_host((host, origin.port()))
+        .await?
+        .collect();
+    if let Some(private) = found.iter().find(|found| !is_public(found.ip())) {
+        let leaf = AddressRefused::new(Some(origin), private.ip(), None);
+        return Err(Refusal::from(leaf).into());
+    }
+    let address = found.first().ok_or("the host has no address")?;
+    let target = Uri::builder().scheme("http").path_and_query("/");
+    Ok(target.authority(address.to_string()).build()?)
 }
 
 /// The client towards the upstream, and the named layers around it in their order.
@@ -196,7 +255,12 @@ fn stack(options: &Options) -> Result<Stack, BoxError> {
     let has = |name| options.layers.contains(&name);
     let hosts =
         Hosts::new(HostPolicy::new().min_gap(Duration::try_from_secs_f64(options.min_gap)?));
-    let mut stack = BoxedService::new(client());
+    let client: Client<_, Passed> = pool().build(Public {
+        inner: connector(),
+        upstream: upstream.authority().cloned(),
+        any: options.allow_private,
+    });
+    let mut stack = BoxedService::new(client);
     if has(Name::Budget) {
         stack = BoxedService::new(HostBudgetLayer::new(hosts.clone()).layer(stack));
     }
@@ -289,6 +353,7 @@ fn bare(status: StatusCode) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
+    use etiquette_tests::site::{Answer, Site};
     use http_body_util::BodyExt;
     use http_body_util::Full;
 
@@ -326,15 +391,14 @@ mod tests {
     }
 
     async fn gateway(upstream: SocketAddr, layers: &str) -> SocketAddr {
+        gateway_with(upstream, layers, &["--shared-cache"]).await
+    }
+
+    async fn gateway_with(upstream: SocketAddr, layers: &str, more: &[&str]) -> SocketAddr {
         let (listener, address) = listen().await;
-        let options = Options::parse_from([
-            "gateway",
-            "--upstream",
-            &format!("http://{upstream}"),
-            "--layers",
-            layers,
-            "--shared-cache",
-        ]);
+        let upstream = format!("http://{upstream}");
+        let options = ["gateway", "--upstream", &upstream, "--layers", layers];
+        let options = Options::parse_from(options.iter().chain(more));
         tokio::spawn(async move { serve(listener, &options).await.unwrap() });
         address
     }
@@ -388,5 +452,33 @@ mod tests {
             response.headers()["content-type"],
             "application/problem+json"
         );
+    }
+
+    #[tokio::test]
+    async fn a_robots_txt_that_leads_into_its_own_network_is_not_followed() {
+        let inside = Site::builder()
+            .robots("User-agent: *\nAllow: /\n")
+            .start()
+            .await
+            .unwrap();
+        let target = inside.url_as("localhost", "/robots.txt");
+        let site = Site::builder()
+            .at("/robots.txt", Answer::redirect(&target))
+            .otherwise(Answer::html("a page"))
+            .start()
+            .await
+            .unwrap();
+        for (more, status, asked) in [(&[][..], 403, 0), (&["--allow-private"], 200, 1)] {
+            let gateway = gateway_with(site.address(), "robots,user-agent", more).await;
+            let client: Client<_, Empty<Bytes>> =
+                Client::builder(TokioExecutor::new()).build_http();
+            let uri = format!("http://{gateway}/").parse().unwrap();
+            let answer = client.get(uri).await.unwrap();
+            assert_eq!(answer.status(), status, "{more:?}");
+            let told = answer.into_body().collect().await.unwrap().to_bytes();
+            let told = String::from_utf8_lossy(&told);
+            assert_eq!(told.contains("address_not_public"), asked == 0, "{told}");
+            assert_eq!(inside.log().connections(), asked);
+        }
     }
 }

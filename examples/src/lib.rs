@@ -9,5 +9,6 @@ pub mod gateway;
 pub mod hyper_client;
 pub mod named;
 pub mod reqwest_client;
+pub mod resolve;
 pub mod robots;
 pub mod site;

@@ -5,7 +5,12 @@ use std::fmt;
 use clap::Args;
 use http::Uri;
 use tower_etiquette::Identity;
-use tower_etiquette::identity::InvalidIdentity;
+use tower_etiquette::identity::{Builder, InvalidIdentity};
+
+/// The name towards sites of one's own, which have nobody who could wonder about it.
+const TOKEN: &str = "ExampleBot";
+const VERSION: &str = "0.1";
+const INFO: &str = "https://www.example.com/bot.html";
 
 /// The name that sites see.
 #[derive(Clone, Debug, Default, Args)]
@@ -65,26 +70,45 @@ impl Named {
         &self,
         targets: impl IntoIterator<Item = &'a Uri>,
     ) -> Result<Identity, Unnamed> {
-        let complete =
-            self.token.is_some() && self.bot_version.is_some() && self.info_url.is_some();
-        if !complete && let Some(target) = targets.into_iter().find(|uri| !is_loopback(uri)) {
+        if !self.missing().is_empty()
+            && let Some(target) = targets.into_iter().find(|uri| !is_loopback(uri))
+        {
             return Err(Unnamed::Missing(target.to_string()));
         }
+        self.builder().build().map_err(Unnamed::Invalid)
+    }
+
+    /// The options that a site of somebody else's needs, and that are not given.
+    pub(crate) fn missing(&self) -> Vec<&'static str> {
+        [
+            ("--token", &self.token),
+            ("--bot-version", &self.bot_version),
+            ("--info-url", &self.info_url),
+        ]
+        .into_iter()
+        .filter(|(_, value)| value.is_none())
+        .map(|(option, _)| option)
+        .collect()
+    }
+
+    /// The name as given, made up where it is not.
+    pub(crate) fn builder(&self) -> Builder {
         let or =
             |given: &Option<String>, default: &str| given.clone().unwrap_or(default.to_owned());
-        let mut builder = Identity::builder(
-            or(&self.token, "ExampleBot"),
-            or(&self.bot_version, "0.1"),
-            or(&self.info_url, "https://www.example.com/bot.html"),
+        let builder = Identity::builder(
+            or(&self.token, TOKEN),
+            or(&self.bot_version, VERSION),
+            or(&self.info_url, INFO),
         );
-        if let Some(contact) = &self.contact {
-            builder = builder.contact(contact.as_str());
+        match &self.contact {
+            Some(contact) => builder.contact(contact.as_str()),
+            None => builder,
         }
-        builder.build().map_err(Unnamed::Invalid)
     }
 }
 
-fn is_loopback(uri: &Uri) -> bool {
+/// Whether a URL names this machine.
+pub(crate) fn is_loopback(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default();
     let literal = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")

@@ -281,3 +281,177 @@ async fn nothing_is_sent_to_targets_that_may_not_be_crawled() {
     ));
     assert_eq!(site.log().connections(), 0);
 }
+
+/// Targets of somebody else's: no loopback address, but this machine all the same.
+fn stranger(site: &Site, link: &Site) -> [String; 8] {
+    [
+        site.url_as("site.acme.org", "/"),
+        format!("--resolve=site.acme.org:{}:0.0.0.0", site.port()),
+        format!("--resolve=bot.acme.org:{}:127.0.0.1", link.port()),
+        format!("--info-url={}", link.url_as("bot.acme.org", "/bot.html")),
+        "--token=AcmeBot".to_owned(),
+        "--bot-version=1".to_owned(),
+        "--allow-private".to_owned(),
+        "--min-gap=0.05".to_owned(),
+    ]
+}
+
+async fn crawl_stranger(
+    site: &Site,
+    link: &Site,
+    more: &[&str],
+) -> (Result<Outcome, Error>, String) {
+    let options = stranger(site, link);
+    let mut rest: Vec<&str> = options.iter().map(String::as_str).collect();
+    rest.extend(more);
+    let mut out = Vec::new();
+    let outcome = run(&args(&rest), &mut out, pending()).await;
+    (outcome, String::from_utf8(out).unwrap())
+}
+
+#[tokio::test]
+async fn the_page_behind_its_name_is_asked_once_and_politely() {
+    let site = Site::builder()
+        .otherwise(Answer::html("a page"))
+        .start()
+        .await
+        .unwrap();
+    let link = Site::builder()
+        .at("/bot.html", Answer::redirect("/about/bot.html"))
+        .at("/about/bot.html", Answer::html("<h1>AcmeBot</h1>"))
+        .start()
+        .await
+        .unwrap();
+    let (outcome, text) = crawl_stranger(&site, &link, &["--require-published"]).await;
+    assert_eq!(outcome.unwrap().runs[0].network, 1, "{text}");
+    assert!(!text.contains("warning"), "{text}");
+    let seen = link.log().entries();
+    assert_eq!(
+        link.log().targets(),
+        ["/robots.txt", "/bot.html", "/about/bot.html"]
+    );
+    promises::named(&seen, "AcmeBot").expect_kept();
+    promises::smallest_gap(&seen, millis(50)).expect_kept();
+}
+
+#[tokio::test]
+async fn a_page_that_does_not_name_it_is_told_or_ends_it() {
+    let site = Site::builder()
+        .otherwise(Answer::html("a page"))
+        .start()
+        .await
+        .unwrap();
+    let unnamed = Answer::html("Welcome to Acme");
+    let closed = Answer::text("User-agent: AcmeBot\nDisallow: /\n");
+    for (robots, page, why) in [
+        (Answer::not_found(), unnamed, "does not name it"),
+        (Answer::not_found(), Answer::not_found(), "answers 404"),
+        (closed, Answer::html("AcmeBot"), "robots.txt forbids it"),
+    ] {
+        let link = Site::builder()
+            .at("/robots.txt", robots)
+            .at("/bot.html", page)
+            .start()
+            .await
+            .unwrap();
+        let before = site.log().connections();
+        let (outcome, text) = crawl_stranger(&site, &link, &["--require-published"]).await;
+        let error = outcome.expect_err(why);
+        assert_eq!(error.status(), 3);
+        let told = error.to_string();
+        let url = link.url_as("bot.acme.org", "/bot.html");
+        for part in [url.as_str(), "AcmeBot", why] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert_eq!(site.log().connections(), before, "{text}");
+
+        let (outcome, text) = crawl_stranger(&site, &link, &["--quiet"]).await;
+        assert_eq!(outcome.unwrap().runs[0].network, 1, "{text}");
+        assert!(text.starts_with(&format!("warning: {told}")), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_to_be_indexed_or_followed_is_not() {
+    let link = "<a href=/beyond>x</a>";
+    let page = |meta: &str| Answer::html(&format!("{meta}{link}"));
+    let tagged = |tag: &str| page("").header("x-robots-tag", tag);
+    let meta = |name: &str, says: &str| page(&format!("<meta name={name} content=\"{says}\">"));
+    let cases = [
+        ("/plain", Answer::html("nothing said"), false),
+        ("/tag", tagged("none"), true),
+        (
+            "/tag-ours",
+            tagged("otherbot: all, ExampleBot: noindex, nofollow"),
+            true,
+        ),
+        ("/meta", meta("robots", "noindex,nofollow"), true),
+        ("/meta-ours", meta("examplebot", "none"), true),
+        ("/meta-blanks", meta("robots", "noindex nofollow"), true),
+        (
+            "/both",
+            meta("robots", "noindex").header("x-robots-tag", "nofollow"),
+            true,
+        ),
+        (
+            "/other",
+            Answer::html("<meta name=otherbot content=none>")
+                .header("x-robots-tag", "otherbot: none"),
+            false,
+        ),
+        (
+            "/file",
+            Answer::of("application/pdf", "%PDF-").header("x-robots-tag", "noindex"),
+            true,
+        ),
+    ];
+    let links: String = cases
+        .iter()
+        .map(|(path, ..)| format!("<a href={path}>x</a>"))
+        .collect();
+    let mut builder = Site::builder()
+        .at(
+            "/robots.txt",
+            Script::call(|arrival| {
+                Answer::text(&format!("Sitemap: http://{}/map.txt\n", arrival.host))
+            }),
+        )
+        .at(
+            "/map.txt",
+            Script::call(|arrival| {
+                Answer::text(&format!("http://{}/beyond\n", arrival.host))
+                    .header("x-robots-tag", "nofollow")
+            }),
+        )
+        .at("/", Answer::html(&links))
+        .otherwise(Answer::html("beyond what may be followed"));
+    for (path, answer, _) in &cases {
+        builder = builder.at(path, answer.clone().etag("\"1\""));
+    }
+    let site = builder.start().await.unwrap();
+    let output = Output::new("noindex");
+    let folder = std::env::temp_dir().join(format!("etiquette-noindex-{}", std::process::id()));
+    let cache = format!("--cache={}", folder.display());
+    // What is said stays said when the copy is confirmed, or answers without being asked about.
+    for _ in 0..2 {
+        let (_, text) = crawl(&[
+            &site.url("/"),
+            &output.option(),
+            &cache,
+            "--allow-private",
+            "--min-gap=0.01",
+        ])
+        .await;
+        let seen = site.log().targets();
+        assert!(!seen.iter().any(|target| target == "/beyond"), "{text}");
+        let lines = output.lines();
+        for (path, _, noindex) in &cases {
+            let line = lines.iter().find(|line| ends_with(line, path));
+            let line = line.unwrap_or_else(|| panic!("{path}\n{text}"));
+            assert_eq!(line["noindex"] == true, *noindex, "{line}");
+            assert_eq!(line["status"], 200, "{line}");
+        }
+        assert_eq!(text.matches("  noindex\n").count(), 7, "{text}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -1,19 +1,22 @@
 //! The command line.
 
-use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use http::Uri;
+
+use crate::named::Named;
+use crate::resolve::{Resolve, seconds};
 
 /// Crawls a site politely and says why it goes at the pace it goes.
 ///
 /// Without a URL it serves a small site to itself, crawls it twice and shows what the site saw. With URLs it stays on
 /// their hosts, reads the sitemaps and feeds that robots.txt and the start page name, and follows the links of HTML
 /// pages.
+///
+/// Exit status: 0 done; 1 a promise broke; 2 it could not start; 3 the page of --info-url does not name the token.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "crawl")]
 #[non_exhaustive]
@@ -21,18 +24,13 @@ pub struct Args {
     /// Where to start.
     #[arg(value_name = "URL")]
     pub urls: Vec<Uri>,
-    /// The name that sites can address in robots.txt. Required unless all targets are loopback.
-    #[arg(long, value_name = "T")]
-    pub token: Option<String>,
-    /// The version behind the name.
-    #[arg(long, value_name = "V")]
-    pub bot_version: Option<String>,
-    /// A page that says what this crawler is and how to stop it.
-    #[arg(long, value_name = "U")]
-    pub info_url: Option<String>,
-    /// A mailbox for operators of the sites, sent as From.
-    #[arg(long, value_name = "MAIL")]
-    pub contact: Option<String>,
+    /// Who asks.
+    #[command(flatten)]
+    pub named: Named,
+    /// Does not start unless the page of --info-url answers and names the token. It is asked once, for targets that are
+    /// not loopback; without this option, a page that does not is a warning.
+    #[arg(long)]
+    pub require_published: bool,
     /// How many pages are asked for at most, whether a sitemap, a feed or a link led to them. robots.txt, sitemaps (at
     /// most 50 of a host) and feeds (at most 10) are not counted.
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -93,47 +91,6 @@ pub enum Prefer {
     Links,
 }
 
-/// Where a host name and port lead, whatever DNS says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Resolve {
-    /// The host name, in lower case.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-    /// The address.
-    pub addr: IpAddr,
-}
-
-impl FromStr for Resolve {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // An address may contain colons, a host name may not.
-        let mut parts = text.splitn(3, ':');
-        let (Some(host), Some(port), Some(addr)) = (parts.next(), parts.next(), parts.next())
-        else {
-            return Err("not of the form HOST:PORT:ADDR");
-        };
-        if host.is_empty() {
-            return Err("the host is empty");
-        }
-        let addr = addr.trim_start_matches('[').trim_end_matches(']');
-        Ok(Self {
-            host: host.to_ascii_lowercase(),
-            port: port.parse().map_err(|_| "the port is not a number")?,
-            addr: addr
-                .parse()
-                .map_err(|_| "the address is not an IP address")?,
-        })
-    }
-}
-
-fn seconds(text: &str) -> Result<Duration, &'static str> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| "not a span of time")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +113,7 @@ mod tests {
             "--allow-private",
             "--resolve=Site.test:443:127.0.0.1",
             "--resolve=other.test:80:[::1]",
+            "--require-published",
             "--output=out.jsonl",
             "--quiet",
             "--prefer=links",
@@ -163,6 +121,8 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(args.urls.len(), 2);
+        assert!(args.require_published);
+        assert_eq!(args.named.contact.as_deref(), Some("MAIL"));
         assert_eq!(args.min_gap, Some(Duration::from_millis(250)));
         assert_eq!(args.max_wait, Duration::from_secs(5));
         assert_eq!(

@@ -21,7 +21,7 @@ use super::record::From;
 use super::report::{Report, Tally};
 use super::visit::{Visited, Visitor};
 use super::visits::{News, Visits};
-use super::{Args, Error, pace};
+use super::{Args, BadLink, Error, pace};
 
 /// How often the pace is looked at while requests wait.
 const LOOK: Duration = Duration::from_millis(200);
@@ -52,6 +52,14 @@ impl Engine {
             max_pages: args.max_pages,
             places: args.places,
         })
+    }
+
+    /// Whether the page behind the crawler's name names it.
+    ///
+    /// # Errors
+    /// What was found instead.
+    pub(super) async fn check_published(&self) -> Result<(), BadLink> {
+        self.visitor.check_published().await
     }
 
     /// Crawls from `start` until nothing is left or `stop` ends. Says whether `stop` ended it.

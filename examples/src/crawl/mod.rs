@@ -9,8 +9,8 @@ mod args;
 mod engine;
 mod error;
 mod frontier;
-mod nofollow;
 mod pace;
+mod published;
 mod record;
 mod report;
 mod targets;
@@ -25,9 +25,10 @@ use etiquette_tests::promises::Promises;
 use http::Uri;
 use tower_etiquette::identity::Identity;
 
-pub use args::{Args, Prefer, Resolve};
+pub use args::{Args, Prefer};
 pub use error::Error;
 pub use frontier::Found;
+pub use published::BadLink;
 pub use record::{From, Record, Refused};
 pub use report::Tally;
 pub use targets::BadTarget;
@@ -35,11 +36,6 @@ pub use targets::BadTarget;
 use crate::site;
 use engine::Engine;
 use report::Report;
-
-/// The name of a crawler of loopback sites, which have nobody who could wonder about it.
-const TOKEN: &str = "ExampleBot";
-const VERSION: &str = "0.1";
-const INFO: &str = "https://www.example.com/bot.html";
 
 /// The gap towards the site that the program serves to itself: shorter than that site's Crawl-delay, so that the site
 /// decides. Towards others it is the default of the layers.
@@ -68,30 +64,45 @@ impl Outcome {
 /// Crawls as `args` say, tells `out` what happens, and ends early, with the summary, when `stop` does.
 ///
 /// # Errors
-/// When a target may not be crawled like this, the name is not valid, or a file or socket cannot be used. That a page
-/// fails is no error of the crawl.
+/// When a target may not be crawled like this, the name is not valid, the page behind it does not name it where that is
+/// required, or a file or socket cannot be used. That a page fails is no error of the crawl.
 pub async fn run(
     args: &Args,
     out: &mut (dyn Write + Send),
     stop: impl Future<Output = ()> + Send,
 ) -> Result<Outcome, Error> {
-    let identity = introduced(args).await?;
+    let introduced = introduced(args).await?;
     let mut report = Report::new(out, args.quiet || args.json, args.output.as_deref())?;
     let stop = pin!(stop);
     if args.urls.is_empty() {
-        crawl_oneself(args, identity, &mut report, stop).await
+        crawl_oneself(args, introduced.identity, &mut report, stop).await
     } else {
-        crawl_targets(args, identity, &mut report, stop).await
+        crawl_targets(args, introduced, &mut report, stop).await
     }
 }
 
 async fn crawl_targets(
     args: &Args,
-    identity: Identity,
+    introduced: Introduced,
     report: &mut Report<'_>,
-    stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
+    mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Result<Outcome, Error> {
-    let mut engine = Engine::new(args, identity, args.min_gap)?;
+    let mut engine = Engine::new(args, introduced.identity, args.min_gap)?;
+    if introduced.strangers {
+        tokio::select! {
+            () = stop.as_mut() => {
+                report.summary("stopped before the start")?;
+                return Ok(Outcome { runs: Vec::new(), promises: None, stopped: true });
+            }
+            checked = engine.check_published() => match checked {
+                Ok(()) => {}
+                Err(why) if args.require_published => return Err(Error::Unpublished(why)),
+                // Whoever reads JSON reads nothing else there.
+                Err(why) if args.json => eprintln!("crawl: warning: {why}"),
+                Err(why) => report.summary(format_args!("warning: {why}"))?,
+            }
+        }
+    }
     let (tally, stopped) = engine.crawl(&args.urls, report, stop).await?;
     if args.json {
         report.summary(tally.json(1, stopped))?;
@@ -163,20 +174,19 @@ fn word(stopped: bool) -> &'static str {
 ///
 /// # Errors
 /// As [`run`], before anything is sent.
-pub(crate) async fn introduced(args: &Args) -> Result<Identity, Error> {
-    targets::check(args).await?;
-    identity(args)
+pub(crate) async fn introduced(args: &Args) -> Result<Introduced, Error> {
+    let strangers = targets::check(args).await?;
+    let identity = args.named.builder().build()?;
+    Ok(Introduced {
+        identity,
+        strangers,
+    })
 }
 
-fn identity(args: &Args) -> Result<Identity, Error> {
-    let or = |given: &Option<String>, default: &str| given.clone().unwrap_or(default.to_owned());
-    let mut builder = Identity::builder(
-        or(&args.token, TOKEN),
-        or(&args.bot_version, VERSION),
-        or(&args.info_url, INFO),
-    );
-    if let Some(contact) = &args.contact {
-        builder = builder.contact(contact.as_str());
-    }
-    Ok(builder.build()?)
+/// A name, and whether somebody else may wonder about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Introduced {
+    pub(crate) identity: Identity,
+    /// Whether a target is not loopback.
+    pub(crate) strangers: bool,
 }

@@ -21,6 +21,10 @@ pub struct Record {
     pub from: Option<From>,
     /// How long the request waited for its host, in milliseconds.
     pub waited_ms: u64,
+    /// Whether the site does not want it in an index: `noindex` in X-Robots-Tag or in the page. It was read, and its
+    /// content is not to be kept.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub noindex: bool,
     /// Why nothing was sent, or nothing more.
     pub refusal: Option<Refused>,
     /// A list says that it did not change since the last visit, so that the site was not asked. `status` and `from`
@@ -81,6 +85,7 @@ impl Record {
             status: None,
             from: None,
             waited_ms: 0,
+            noindex: false,
             refusal: None,
             unchanged: false,
             error: None,

@@ -178,6 +178,9 @@ impl<'a> Report<'a> {
         if record.waited_ms > 0 {
             note = format!("  waited {:.2} s", record.waited_ms as f64 / 1000.0);
         }
+        if record.noindex {
+            note += "  noindex";
+        }
         if let Some(refusal) = &record.refusal {
             note += &format!("  {refusal}");
         }

@@ -59,11 +59,12 @@ struct Reach {
     loopback: bool,
 }
 
-/// Checks the targets of `args`, and the names for them.
+/// Checks the targets of `args`, and the names for them. Tells whether one of them is not loopback.
 ///
 /// # Errors
 /// [`BadTarget`] for the first target that may not be crawled like this.
-pub(super) async fn check(args: &Args) -> Result<(), BadTarget> {
+pub(super) async fn check(args: &Args) -> Result<bool, BadTarget> {
+    let mut strangers = false;
     for uri in &args.urls {
         let url = || uri.to_string();
         let origin = Origin::of(uri).map_err(|_| BadTarget::NotHttp(url()))?;
@@ -72,11 +73,15 @@ pub(super) async fn check(args: &Args) -> Result<(), BadTarget> {
             return Err(BadTarget::Private(url()));
         }
         if !reach.loopback {
-            named(args).map_err(|missing| BadTarget::Nameless(url(), missing))?;
+            let missing = args.named.missing();
+            if !missing.is_empty() {
+                return Err(BadTarget::Nameless(url(), missing));
+            }
             genuine(args)?;
+            strangers = true;
         }
     }
-    Ok(())
+    Ok(strangers)
 }
 
 async fn addresses(origin: &Origin, args: &Args) -> Vec<IpAddr> {
@@ -136,25 +141,8 @@ fn is_private(addr: IpAddr) -> bool {
     }
 }
 
-fn named(args: &Args) -> Result<(), Vec<&'static str>> {
-    let missing: Vec<&str> = [
-        ("--token", &args.token),
-        ("--bot-version", &args.bot_version),
-        ("--info-url", &args.info_url),
-    ]
-    .into_iter()
-    .filter(|(_, value)| value.is_none())
-    .map(|(option, _)| option)
-    .collect();
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        Err(missing)
-    }
-}
-
 fn genuine(args: &Args) -> Result<(), BadTarget> {
-    if let Some(link) = &args.info_url {
+    if let Some(link) = &args.named.info_url {
         let uri = link.parse::<Uri>().ok();
         // Without a scheme, `bot.html` would pass for a host.
         let uri = uri.filter(|uri| uri.scheme().is_some());
@@ -163,7 +151,7 @@ fn genuine(args: &Args) -> Result<(), BadTarget> {
             return Err(BadTarget::Placeholder("--info-url", link.clone()));
         }
     }
-    if let Some(mailbox) = &args.contact {
+    if let Some(mailbox) = &args.named.contact {
         let domain = mailbox.rsplit('@').next().unwrap_or_default();
         if is_placeholder(domain.trim_end_matches('>')) {
             return Err(BadTarget::Placeholder("--contact", mailbox.clone()));
@@ -202,7 +190,19 @@ mod tests {
     }
 
     async fn checked(rest: &[&str]) -> Result<(), BadTarget> {
-        check(&args(rest)).await
+        check(&args(rest)).await.map(drop)
+    }
+
+    #[tokio::test]
+    async fn whoever_is_not_this_machine_may_look_the_name_up() {
+        for (urls, strangers) in [
+            (&["http://127.0.0.1/", "http://localhost/"][..], false),
+            (&["http://127.0.0.1/", PUBLIC][..], true),
+            (&["http://10.0.0.1/"][..], true),
+        ] {
+            let rest = [urls, &["--allow-private"], NAME].concat();
+            assert_eq!(check(&args(&rest)).await, Ok(strangers), "{urls:?}");
+        }
     }
 
     const PUBLIC: &str = "http://192.0.2.1/";

@@ -6,20 +6,24 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use etiquette_core::accept::{Accept, Preset};
+use etiquette_core::store::ResponseStore;
 use etiquette_discovery::html::HtmlScanner;
 use etiquette_discovery::reference::resolve;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
-use tower_etiquette::client::{Client, Error as ClientError, RequestBody, ResponseBody};
+use tower_etiquette::client::{
+    Client, ClientBuilder, Error as ClientError, RequestBody, ResponseBody,
+};
 use tower_etiquette::conditional_cache::CacheStatus;
 use tower_etiquette::disk::DiskStore;
 use tower_etiquette::identity::Identity;
+use tower_etiquette::preferences::Directives;
 use tower_etiquette::{Clock, Facts, HostPolicy, Hosts, Origin, Refusal, TokioClock};
 use tower_etiquette_redis::RedisStore;
 
 use super::frontier::{Found, Kind, Read, Target};
-use super::nofollow::forbids_following;
+use super::published;
 use super::record::{From, Record, Refused, date, millis};
-use super::{Args, Error};
+use super::{Args, BadLink, Error};
 pub(super) use lists::Listed;
 
 /// The most of a page that is read. What is longer is dropped, and its links are not looked for.
@@ -29,8 +33,10 @@ const MOST_OCTETS: usize = 4 << 20;
 #[derive(Clone)]
 pub(super) struct Visitor {
     client: Client,
+    /// The same client, but it follows redirects: for the page behind the name, which is no part of the crawl.
+    following: Client,
     hosts: Hosts,
-    token: String,
+    identity: Identity,
 }
 
 /// What a visit came to.
@@ -84,40 +90,41 @@ impl Visitor {
             hosts = hosts.store(Arc::new(shared.clone()));
         }
         let hosts = hosts.build();
-        let token = identity.token().to_string();
-        // Hops are visits of their own here: one that leads to another host is not made.
-        let mut builder = Client::builder(identity)
+        let mut builder = Client::builder(identity.clone())
             .hosts(hosts.clone())
-            .max_redirects(0)
             .public_addresses_only(!args.allow_private && !args.urls.is_empty());
         for told in &args.resolve {
             builder = builder.resolve(&told.host, told.port, told.addr);
         }
-        let client = match (&args.cache, shared) {
-            (None, None) => builder.build(),
+        let (client, following) = match (&args.cache, shared) {
+            (None, None) => both(builder),
             (None, Some(store)) => {
                 let rules = Arc::new(store.clone());
-                builder
-                    .store(store)
-                    .stack(|stack| stack.robots(|robots| robots.store(rules)))
-                    .build()
+                let builder = builder.store(store);
+                both(builder.stack(|stack| stack.robots(|robots| robots.store(rules))))
             }
             (Some(folder), _) => {
                 let store = DiskStore::open(folder).map_err(|error| Error::Client(error.into()))?;
-                builder.keep_in(store).build()
+                both(builder.keep_in(store))
             }
         }
         .map_err(|error| Error::Client(error.into()))?;
         Ok(Self {
             client,
+            following,
             hosts,
-            token,
+            identity,
         })
     }
 
     /// What is known about the hosts.
     pub(super) fn hosts(&self) -> &Hosts {
         &self.hosts
+    }
+
+    /// Whether the page behind the name names it.
+    pub(super) async fn check_published(&self) -> Result<(), BadLink> {
+        published::check(&self.identity, &self.following).await
     }
 
     /// Asks for `target` and reads what comes. It ends well, whatever happens: the record says it.
@@ -169,12 +176,27 @@ impl Visitor {
             let location = location.and_then(|value| value.to_str().ok());
             visited.moved_to = location.and_then(|to| resolve(&target.uri, to).ok());
         }
+        // What X-Robots-Tag says to this crawler; a page may say more.
+        let mut directives = facts
+            .preferences()
+            .map(|wishes| wishes.directives().clone())
+            .unwrap_or_default();
         let ok = parts.status == StatusCode::OK;
         let read = match target.kind {
             Kind::Sitemap if ok => lists::read_sitemap(target, body, visited).await,
             Kind::Feed if ok => lists::read_feed(&target.uri, body, visited).await,
-            _ => self.read_page(target, &parts.headers, body, visited).await,
+            _ => {
+                self.read_page(target, &parts.headers, body, &mut directives, visited)
+                    .await
+            }
         };
+        visited.record.noindex = directives.has("noindex");
+        if directives.has("nofollow") {
+            visited.announced.clear();
+            visited.maps.clear();
+            visited.entries.clear();
+            visited.links.clear();
+        }
         match read {
             Err(error) => visited.record.error = Some(error),
             Ok(()) if ok && target.read != Read::Copy => {
@@ -191,6 +213,7 @@ impl Visitor {
         target: &Target,
         headers: &HeaderMap,
         body: ResponseBody,
+        directives: &mut Directives,
         visited: &mut Visited,
     ) -> Result<(), String> {
         let octets = body.bytes(MOST_OCTETS).await.map_err(|e| e.to_string())?;
@@ -199,12 +222,25 @@ impl Visitor {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
         let is_page = visited.record.status == Some(200) && is_html(kind);
-        if is_page && !forbids_following(headers, &self.token) {
+        if is_page {
             let page = HtmlScanner::new(&target.uri)
                 .content_type(kind)
                 .limit(MOST_OCTETS)
                 .scan(&octets);
-            visited.links.extend(page.followable(&self.token).cloned());
+            let token = self.identity.token().as_str();
+            for meta in page.meta_robots() {
+                directives.add_meta(&meta.name, &meta.content, token);
+            }
+            // Read as leniently as the scanner does: blanks for commas forbid as well.
+            for (said, rule) in [
+                (page.no_follow(token), "nofollow"),
+                (page.no_index(token), "noindex"),
+            ] {
+                if said {
+                    directives.add_meta("robots", rule, token);
+                }
+            }
+            visited.links.extend(page.followable(token).cloned());
             if target.found == Found::Start {
                 visited.announced = lists::announced(&target.uri, headers, &page);
             }
@@ -253,6 +289,14 @@ fn current_at(headers: &HeaderMap, answered: SystemTime) -> SystemTime {
     date.map_or(answered, |date| date.min(answered))
 }
 
+/// Two clients that share all that they know: one hands redirects on, so that hops are visits of their own and none
+/// leads to another host, and one follows them.
+fn both<St: ResponseStore + Clone>(
+    builder: ClientBuilder<St>,
+) -> Result<(Client, Client), ClientError> {
+    Ok((builder.clone().max_redirects(0).build()?, builder.build()?))
+}
+
 fn is_html(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("text/html") || kind.eq_ignore_ascii_case("application/xhtml+xml")
@@ -292,7 +336,7 @@ fn why(refusal: &Refusal) -> Refused {
 }
 
 /// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

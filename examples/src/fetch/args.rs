@@ -1,19 +1,18 @@
 //! The command line.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Parser;
 
-use super::seconds;
+use crate::named::Named;
+use crate::resolve::{Resolve, seconds};
 
 /// Fetches one page because a person asked for it, and says why if it does not.
 ///
-/// Exit status: 0 done; 2 usage; 3 no URL; 6 no such host; 7 no connection; 9 refused (by a rule, an address, the name);
-/// 22 an HTTP error with --fail; 23 output; 28 too slow; 47 too many redirects; 56 the connection broke; 60 TLS; 63 too
-/// large; 75 refused for now, come back later.
+/// Exit status: 0 done; 2 usage; 3 no URL; 6 no such host; 7 no connection; 9 refused (by a rule, the name); 22 an HTTP
+/// error with --fail; 23 output; 28 too slow; 47 too many redirects; 56 the connection broke; 60 TLS; 63 too large; 75
+/// refused for now, come back later; 76 the host's address is not public.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "fetch")]
 #[non_exhaustive]
@@ -36,27 +35,21 @@ pub struct Args {
     /// Asks for HTML instead of preferring markdown.
     #[arg(long)]
     pub html: bool,
-    /// The operator's name for crawls. Required, as the next three, unless the page is on this machine.
-    #[arg(long, value_name = "T")]
-    pub token: Option<String>,
-    /// The operator's name for pages that a person asked for.
+    /// Who asks.
+    #[command(flatten)]
+    pub named: Named,
+    /// The operator's name for pages that a person asked for. Required unless the page is on this machine.
     #[arg(long, value_name = "T")]
     pub user_token: Option<String>,
-    /// The version behind the name.
-    #[arg(long, value_name = "V")]
-    pub bot_version: Option<String>,
-    /// A page that says what this client is and how to stop it.
-    #[arg(long, value_name = "U")]
-    pub info_url: Option<String>,
-    /// A mailbox for operators of sites.
-    #[arg(long, value_name = "MAIL")]
-    pub contact: Option<String>,
     /// Allows loopback, private and other addresses that are not public.
     #[arg(long)]
     pub allow_private: bool,
     /// Connects to ADDR instead of asking for the addresses of HOST.
     #[arg(long, value_name = "HOST:PORT:ADDR")]
     pub resolve: Vec<Resolve>,
+    /// Trusts the root certificates in this file, PEM or DER, beside the built-in ones.
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
     /// The most octets of the page.
     #[arg(long, value_name = "N", default_value_t = 10 << 20)]
     pub max_bytes: u64,
@@ -66,34 +59,4 @@ pub struct Args {
     /// How long to wait where the site asks for a pause.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     pub max_wait: Duration,
-}
-
-/// A host whose address is told, as `HOST:PORT:ADDR`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Resolve {
-    /// The name in URLs.
-    pub host: String,
-    /// The port in URLs.
-    pub port: u16,
-    /// Where to connect.
-    pub addr: IpAddr,
-}
-
-impl FromStr for Resolve {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.splitn(3, ':');
-        let (Some(host), Some(port), Some(addr)) = (parts.next(), parts.next(), parts.next())
-        else {
-            return Err("HOST:PORT:ADDR".to_owned());
-        };
-        let addr = addr.trim_start_matches('[').trim_end_matches(']');
-        Ok(Self {
-            host: host.to_ascii_lowercase(),
-            port: port.parse().map_err(|_| format!("{port} is no port"))?,
-            addr: addr.parse().map_err(|_| format!("{addr} is no address"))?,
-        })
-    }
 }

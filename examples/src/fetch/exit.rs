@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::process::ExitCode;
 
+use tower_etiquette::Refusal;
+
 use super::Failure;
 
 /// The end of the program.
@@ -37,6 +39,8 @@ pub enum Exit {
     TooLarge = 63,
     /// Refused for now; the reason says when to come back.
     ComeBack = 75,
+    /// The host's address is not public, and `--allow-private` is not given.
+    NotPublic = 76,
 }
 
 impl From<Exit> for ExitCode {
@@ -48,11 +52,11 @@ impl From<Exit> for ExitCode {
 impl Failure {
     pub(super) fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Identity(_) => Exit::Usage,
+            Self::Usage(_) | Self::Identity(_) | Self::Roots(_) => Exit::Usage,
             Self::Url(_) => Exit::Url,
-            Self::Private(_) => Exit::Refused,
             Self::Request(error) => match error.refusal() {
                 Some(refusal) if refusal.kind() == "too_many_redirects" => Exit::TooManyRedirects,
+                Some(Refusal::Address(_)) => Exit::NotPublic,
                 Some(refusal) if refusal.retry_at().is_some() => Exit::ComeBack,
                 Some(_) => Exit::Refused,
                 None => by_cause(error),
@@ -76,7 +80,6 @@ fn by_cause(error: &(dyn StdError + 'static)) -> Exit {
             }
         }
         for (word, meaning) in [
-            ("not public", Exit::Refused),
             ("in time", Exit::TooSlow),
             ("too long", Exit::TooSlow),
             ("fell silent", Exit::TooSlow),

@@ -11,18 +11,22 @@ mod exit;
 mod report;
 
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Instant;
 
-use etiquette_core::address::is_public;
 use http::Uri;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use tower_etiquette::accept::{Accept, AcceptLayer, Preset};
 use tower_etiquette::client::{Client, Error};
 use tower_etiquette::identity::InvalidIdentity;
 use tower_etiquette::{HostPolicy, Hosts, Identity, Origin, Purpose, Session};
 
-pub use args::{Args, Resolve};
+pub use args::Args;
 pub use exit::Exit;
 use report::Report;
+
+use crate::named::is_loopback;
 
 /// Fetches what `args` say, writes the page to `out` (or to the file that they name) and what there is to say about it
 /// to `err`.
@@ -71,10 +75,10 @@ enum Failure {
     Usage(String),
     /// The URL is none.
     Url(String),
-    /// The URL leads into the user's own network.
-    Private(String),
     /// The identity is none.
     Identity(InvalidIdentity),
+    /// The root certificates cannot be read.
+    Roots(String),
     /// The request was refused or failed.
     Request(Error),
     /// The body did not come.
@@ -83,9 +87,6 @@ enum Failure {
 
 async fn fetch(args: &Args) -> Result<Page, Failure> {
     let url = url(&args.url)?;
-    if !args.allow_private {
-        public(args, &url).await?;
-    }
     let identity = identity(args, &url)?;
     let accept = if args.html {
         Accept::preset(Preset::Page)
@@ -102,6 +103,11 @@ async fn fetch(args: &Args) -> Result<Page, Failure> {
         .public_addresses_only(!args.allow_private);
     for told in &args.resolve {
         builder = builder.resolve(&told.host, told.port, told.addr);
+    }
+    if let Some(file) = &args.cacert {
+        for root in roots(file)? {
+            builder = builder.root_certificate(root);
+        }
     }
     let client = builder.build().map_err(Failure::Request)?;
     // The act of the person is that they named the URL when they started the program.
@@ -139,82 +145,62 @@ fn url(text: &str) -> Result<Uri, Failure> {
     Ok(url)
 }
 
-/// Refuses a URL whose host has an address that is not public, so that it can be said in words. The client checks each
-/// connection by itself, redirects included.
-async fn public(args: &Args, url: &Uri) -> Result<(), Failure> {
-    let origin = Origin::of(url).map_err(|error| Failure::Url(error.to_string()))?;
-    let host = origin.host().trim_start_matches('[').trim_end_matches(']');
-    let told = args.resolve.iter();
-    let told = told.filter(|told| told.host == host && told.port == origin.port());
-    let mut addresses: Vec<_> = told.map(|told| told.addr).collect();
-    if addresses.is_empty() {
-        // A name that does not resolve is left to the request, which will say so.
-        let found = tokio::net::lookup_host((host, origin.port())).await;
-        addresses.extend(found.into_iter().flatten().map(|address| address.ip()));
-    }
-    match addresses.into_iter().find(|&address| !is_public(address)) {
-        Some(address) => Err(Failure::Private(format!(
-            "{url} leads to {address}, which is no public address; --allow-private allows it"
-        ))),
-        None => Ok(()),
-    }
+/// The certificates of a file, in DER.
+fn roots(file: &Path) -> Result<Vec<Vec<u8>>, Failure> {
+    let failed = |why: &dyn std::fmt::Display| Failure::Roots(format!("{}: {why}", file.display()));
+    let octets = std::fs::read(file).map_err(|error| failed(&error))?;
+    let roots = CertificateDer::pem_slice_iter(&octets).map(|root| root.map(|root| root.to_vec()));
+    let roots: Vec<_> = roots
+        .collect::<Result<_, _>>()
+        .map_err(|error| failed(&error))?;
+    // DER is one certificate and has no lines that could begin one.
+    Ok(if roots.is_empty() {
+        vec![octets]
+    } else {
+        roots
+    })
 }
 
 /// The name on the request. Sites that are not this machine must be able to see who comes.
 fn identity(args: &Args, url: &Uri) -> Result<Identity, Failure> {
-    let given = [
-        ("--token", &args.token, "ExampleBot"),
-        ("--user-token", &args.user_token, "Example-User"),
-        ("--bot-version", &args.bot_version, "0.1"),
-        (
-            "--info-url",
-            &args.info_url,
-            "https://www.example.com/bot.html",
-        ),
-    ];
-    if !is_local(url) {
-        for (option, value, placeholder) in &given {
-            match value {
-                None => {
-                    return Err(Failure::Usage(format!(
-                        "{url} belongs to somebody: give {option}, so that its operator can see who comes"
-                    )));
-                }
-                Some(value) if value == placeholder && *option != "--bot-version" => {
-                    return Err(Failure::Usage(format!(
-                        "{option} {value} is a placeholder; sites need a real one"
-                    )));
-                }
-                Some(_) => {}
+    const USER_TOKEN: &str = "Example-User";
+    let named = &args.named;
+    if !is_loopback(url) {
+        let mut missing = named.missing();
+        if args.user_token.is_none() {
+            missing.push("--user-token");
+        }
+        if !missing.is_empty() {
+            return Err(Failure::Usage(format!(
+                "{url} belongs to somebody: give {}, so that its operator can see who comes",
+                missing.join(", ")
+            )));
+        }
+        for (option, value, placeholder) in [
+            ("--token", &named.token, "ExampleBot"),
+            ("--user-token", &args.user_token, USER_TOKEN),
+            (
+                "--info-url",
+                &named.info_url,
+                "https://www.example.com/bot.html",
+            ),
+        ] {
+            if value.as_deref() == Some(placeholder) {
+                return Err(Failure::Usage(format!(
+                    "{option} {placeholder} is a placeholder; sites need a real one"
+                )));
             }
         }
     }
-    let [token, user_token, version, info_url] =
-        given.map(|(_, value, placeholder)| value.as_deref().unwrap_or(placeholder));
-    let mut builder = Identity::builder(token, version, info_url).user_token(user_token);
-    if let Some(contact) = &args.contact {
-        builder = builder.contact(contact);
-    }
+    let user_token = args.user_token.as_deref().unwrap_or(USER_TOKEN);
+    let builder = named.builder().user_token(user_token);
     builder.build().map_err(Failure::Identity)
-}
-
-/// Whether the URL names this machine.
-fn is_local(url: &Uri) -> bool {
-    let host = url.host().unwrap_or_default();
-    let literal = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || literal
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("{text} is no number"))?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use etiquette_tests::site::{Answer, Site};
 
     use super::*;
@@ -278,8 +264,12 @@ mod tests {
     async fn addresses_of_its_own_network_are_not_for_urls_from_elsewhere() {
         let site = Site::builder().start().await.unwrap();
         let (exit, _, err) = fetch(&[&site.url("/")]).await;
-        assert_eq!(exit, Exit::Refused, "{err}");
-        assert!(site.log().targets().is_empty());
+        assert_eq!(exit, Exit::NotPublic, "{err}");
+        assert!(err.contains("--allow-private"), "{err}");
+        let (_, out, _) = fetch(&["--json", &site.url("/")]).await;
+        let told: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(told["refusal"]["kind"], "address_not_public");
+        assert_eq!(site.log().connections(), 0);
     }
 
     #[tokio::test]

@@ -134,10 +134,16 @@ fn refusal(refusal: &Refusal) -> Value {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let error: &dyn StdError = match self {
-            Self::Usage(text) | Self::Url(text) | Self::Private(text) => return f.write_str(text),
+            Self::Usage(text) | Self::Url(text) | Self::Roots(text) => return f.write_str(text),
             Self::Identity(error) => error,
             Self::Request(error) => match error.refusal() {
-                Some(refusal) => return write!(f, "{}", refusal.explain()),
+                Some(refusal) => {
+                    write!(f, "{}", refusal.explain())?;
+                    if let Refusal::Address(_) = refusal {
+                        f.write_str("; --allow-private allows it")?;
+                    }
+                    return Ok(());
+                }
                 None => error,
             },
             Self::Body(error) => error,

@@ -81,9 +81,9 @@ impl Source {
             args.push("--allow-private".to_owned());
         }
         let args = crawl::Args::try_parse_from(args).map_err(|_| Error::NotAUrl(url.to_owned()))?;
-        let identity = crawl::introduced(&args).await.map_err(Error::Site)?;
+        let introduced = crawl::introduced(&args).await.map_err(Error::Site)?;
         let failed = |cause| Error::Fetch(url.to_owned(), cause);
-        let client = Client::builder(identity)
+        let client = Client::builder(introduced.identity)
             .public_addresses_only(!self.allow_private)
             .build()
             .map_err(|error| failed(error.into()))?;
