@@ -122,6 +122,7 @@ mod ext;
 mod flight;
 pub mod host_budget;
 mod hosts;
+mod json;
 mod macros;
 pub mod page;
 mod passed;

@@ -6,6 +6,7 @@
 //! | refusal | status |
 //! |---|---|
 //! | robots.txt or a permit forbids it, the name is wrong, it cannot be signed, an unwanted use | 403 |
+//! | the host's address is not public | 403 |
 //! | the host's budget or pause | 429 |
 //! | robots.txt is unreachable | 503 |
 //! | the answer's type was not asked for | 406 |
@@ -54,6 +55,7 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::json::Json;
 use crate::macros::inner_accessors;
 use crate::passed::Passed;
 use crate::{BoxError, TokioClock};
@@ -264,24 +266,6 @@ fn status(refusal: &Refusal) -> StatusCode {
     }
 }
 
-/// A string in JSON.
-struct Json<'a>(&'a str);
-
-impl fmt::Display for Json<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('"')?;
-        for c in self.0.chars() {
-            match c {
-                '"' => f.write_str("\\\"")?,
-                '\\' => f.write_str("\\\\")?,
-                c if u32::from(c) < 0x20 => write!(f, "\\u{:04x}", u32::from(c))?,
-                c => f.write_char(c)?,
-            }
-        }
-        f.write_char('"')
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -306,7 +290,7 @@ mod tests {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let text = std::str::from_utf8(&body).unwrap();
         assert!(
-            text.ends_with(",\"contact\":\"\\\"who\\\"\\u000a@example.com\"}"),
+            text.ends_with(",\"contact\":\"\\\"who\\\"\\n@example.com\"}"),
             "{text}"
         );
         assert!(

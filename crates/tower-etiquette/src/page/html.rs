@@ -1,4 +1,4 @@
-//! The page as HTML and as JSON.
+//! The page as HTML.
 
 use std::fmt::Write;
 
@@ -28,42 +28,6 @@ impl Told {
         page.write();
         page.html
     }
-
-    /// The lines for robots.txt under a name.
-    fn lines(token: &str, rules: &str) -> String {
-        format!("User-agent: {token}\n{rules}")
-    }
-
-    /// The same facts for programs.
-    pub(super) fn json(&self) -> String {
-        let mut json = String::from("{");
-        let mut member = |name: &str, value: &str| {
-            if json.len() > 1 {
-                json.push(',');
-            }
-            let _ = write!(json, "{}:{value}", quoted(name));
-        };
-        let text = |text: &Option<String>| text.as_deref().map_or("null".to_owned(), quoted);
-        member("token", &quoted(&self.token));
-        member("user_token", &text(&self.user_token));
-        member("version", &quoted(&self.version));
-        member("user_agent", &quoted(&self.user_agent));
-        member("url", &quoted(&self.url));
-        member("contact", &text(&self.contact));
-        member("purpose", &text(&self.purpose));
-        member("acts_within_minutes", &self.minutes.to_string());
-        member("longest_crawl_delay_seconds", &self.seconds.to_string());
-        let stop = Self::lines(&self.token, "Disallow: /\n");
-        member("robots_txt_to_stop", &quoted(&stop));
-        let slow = Self::lines(&self.token, "Crawl-delay: 10\n");
-        member("robots_txt_to_slow_down", &quoted(&slow));
-        let people = self.user_token.as_ref();
-        let people = people.map(|token| Self::lines(token, "Disallow: /\n"));
-        member("robots_txt_to_stop_user_fetches", &text(&people));
-        member("key_directory", &text(&self.keys));
-        json.push('}');
-        json
-    }
 }
 
 struct Page<'a> {
@@ -90,32 +54,10 @@ impl Page<'_> {
             self.heading(Say::Purpose);
             let _ = writeln!(self.html, "<p>{}</p>", escaped(purpose));
         }
-        self.advice(
-            Say::Slow,
-            Say::SlowNote,
-            &Told::lines(&told.token, "Crawl-delay: 10"),
-        );
-        self.advice(
-            Say::Pause,
-            Say::PauseNote,
-            "HTTP/1.1 429 Too Many Requests\nRetry-After: 3600",
-        );
-        self.advice(
-            Say::Path,
-            Say::PathNote,
-            &Told::lines(&told.token, "Disallow: /private/"),
-        );
-        self.advice(
-            Say::Stop,
-            Say::StopNote,
-            &Told::lines(&told.token, "Disallow: /"),
-        );
-        if let Some(token) = &told.user_token {
-            self.advice(
-                Say::People,
-                Say::PeopleNote,
-                &Told::lines(token, "Disallow: /"),
-            );
+        for advice in told.advice() {
+            self.heading(advice.heading);
+            self.block(&advice.lines);
+            self.paragraph(advice.note);
         }
         self.heading(Say::Verify);
         self.paragraph(Say::VerifyNote);
@@ -136,17 +78,8 @@ impl Page<'_> {
         self.html.push_str("</body>\n</html>\n");
     }
 
-    /// A sentence with its blanks filled in and everything escaped.
     fn say(&self, what: Say) -> String {
-        let told = self.told;
-        escaped(self.language.say(what))
-            .replace("{token}", &escaped(&told.token))
-            .replace(
-                "{user}",
-                &escaped(told.user_token.as_deref().unwrap_or_default()),
-            )
-            .replace("{minutes}", &told.minutes.to_string())
-            .replace("{seconds}", &told.seconds.to_string())
+        escaped(&self.told.say(self.language, what))
     }
 
     fn heading(&mut self, what: Say) {
@@ -162,12 +95,6 @@ impl Page<'_> {
     fn block(&mut self, text: &str) {
         let _ = writeln!(self.html, "<pre>{}</pre>", escaped(text));
     }
-
-    fn advice(&mut self, heading: Say, note: Say, lines: &str) {
-        self.heading(heading);
-        self.block(lines);
-        self.paragraph(note);
-    }
 }
 
 /// Text as it may stand in elements and quoted attributes.
@@ -176,22 +103,4 @@ fn escaped(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
-}
-
-/// Text as a JSON string.
-fn quoted(text: &str) -> String {
-    let mut json = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            '\n' => json.push_str("\\n"),
-            control if control < ' ' => {
-                let _ = write!(json, "\\u{:04x}", control as u32);
-            }
-            other => json.push(other),
-        }
-    }
-    json.push('"');
-    json
 }

@@ -4,8 +4,8 @@
 //! stop page fetches for people, with lines to paste; within how many minutes each acts; how to tell this client from
 //! somebody who uses its name; whom to write to.
 //!
-//! **Defaults**: HTML that works without scripts, in English, French or German by Accept-Language, or the same facts as
-//! JSON by Accept. GET and HEAD at any path: nest it where the identity's link leads. In axum:
+//! **Defaults**: HTML that works without scripts, or the same facts and sentences as JSON by Accept; in English, French
+//! or German by Accept-Language. GET and HEAD at any path: nest it where the identity's link leads. In axum:
 //!
 //! ```ignore
 //! let page = DescriptionPage::new(&identity);
@@ -39,6 +39,7 @@
 
 mod check;
 mod html;
+mod json;
 mod negotiate;
 mod service;
 mod text;

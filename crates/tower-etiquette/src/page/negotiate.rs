@@ -47,7 +47,7 @@ fn preferences(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Ite
             let mut parts = member.split(';').map(str::trim);
             let range = parts.next()?.to_ascii_lowercase();
             let weight = parts
-                .filter_map(|parameter| parameter.strip_prefix("q="))
+                .filter_map(|parameter| parameter.strip_prefix(['q', 'Q'])?.strip_prefix('='))
                 .find_map(|weight| weight.parse::<f32>().ok())
                 .unwrap_or(1.0);
             // Thousandths of a number between 0 and 1.
@@ -74,6 +74,7 @@ mod tests {
             ("de;q=0, fr;q=0", Language::English),
             ("*", Language::English),
             ("fr;q=x, ;;", Language::French),
+            ("de;Q=0.4, fr;q=0.6", Language::French),
         ] {
             assert_eq!(
                 language(&headers(ACCEPT_LANGUAGE, value)),

@@ -15,6 +15,7 @@ use http_body_util::Full;
 use tower_service::Service;
 
 use super::negotiate;
+use super::text::{Language, Say};
 use crate::Identity;
 
 /// Serves the page that an identity's link leads to. See the [module](super). Cloning is cheap.
@@ -37,6 +38,53 @@ pub(super) struct Told {
     pub(super) minutes: u64,
     pub(super) seconds: u64,
     pub(super) keys: Option<String>,
+}
+
+/// Something that an operator can do, with lines to paste.
+#[derive(Clone, Debug)]
+pub(super) struct Advice {
+    pub(super) heading: Say,
+    pub(super) lines: String,
+    pub(super) note: Say,
+}
+
+impl Told {
+    /// The lines for robots.txt under a name.
+    pub(super) fn lines(token: &str, rules: &str) -> String {
+        format!("User-agent: {token}\n{rules}")
+    }
+
+    /// What an operator can do, from the mildest on.
+    pub(super) fn advice(&self) -> Vec<Advice> {
+        let own = |rules| Self::lines(&self.token, rules);
+        let busy = "HTTP/1.1 429 Too Many Requests\nRetry-After: 3600".to_owned();
+        let mut advice = vec![
+            (Say::Slow, own("Crawl-delay: 10"), Say::SlowNote),
+            (Say::Pause, busy, Say::PauseNote),
+            (Say::Path, own("Disallow: /private/"), Say::PathNote),
+            (Say::Stop, own("Disallow: /"), Say::StopNote),
+        ];
+        if let Some(token) = &self.user_token {
+            let lines = Self::lines(token, "Disallow: /");
+            advice.push((Say::People, lines, Say::PeopleNote));
+        }
+        let advice = advice.into_iter().map(|(heading, lines, note)| Advice {
+            heading,
+            lines,
+            note,
+        });
+        advice.collect()
+    }
+
+    /// A sentence with its blanks filled in.
+    pub(super) fn say(&self, language: Language, what: Say) -> String {
+        language
+            .say(what)
+            .replace("{token}", &self.token)
+            .replace("{user}", self.user_token.as_deref().unwrap_or_default())
+            .replace("{minutes}", &self.minutes.to_string())
+            .replace("{seconds}", &self.seconds.to_string())
+    }
 }
 
 impl DescriptionPage {
@@ -90,7 +138,7 @@ impl DescriptionPage {
         }
         let language = negotiate::language(request.headers());
         let (body, kind) = if negotiate::wants_json(request.headers()) {
-            (self.0.json(), "application/json")
+            (self.0.json(language), "application/json")
         } else {
             (self.0.html(language), "text/html; charset=utf-8")
         };
@@ -132,7 +180,6 @@ impl<B> Service<Request<B>> for DescriptionPage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::Language;
     use super::*;
 
     fn page() -> DescriptionPage {
@@ -167,12 +214,36 @@ mod tests {
 
     #[test]
     fn it_tells_programs_in_json() {
-        let json = page().robots_act_within(Duration::from_secs(61)).0.json();
+        let page = page().robots_act_within(Duration::from_secs(61));
+        let json = page.0.json(Language::English);
         assert!(
             json.contains("\"robots_txt_to_stop\":\"User-agent: ExampleBot\\nDisallow: /\\n\"")
         );
         assert!(json.contains("\"acts_within_minutes\":2"));
         assert!(json.contains("\"key_directory\":null"));
+    }
+
+    #[test]
+    fn programs_are_told_in_their_language_too() {
+        for (wanted, language) in [
+            ("fr-CA, en;q=0.5", Language::French),
+            ("de;Q=0.9, en;q=0.5", Language::German),
+            ("nl", Language::English),
+        ] {
+            let request = Request::get("/bot.html")
+                .header("accept", "application/json")
+                .header("accept-language", wanted);
+            let answer = page().answer(&request.body(()).unwrap());
+            let headers = answer.headers();
+            assert_eq!(headers["content-type"], "application/json");
+            assert_eq!(headers["content-language"], language.tag());
+            assert_eq!(headers["vary"], "accept, accept-language");
+            let json = page().0.json(language);
+            for what in [Say::Title, Say::Slow, Say::StopNote, Say::VerifyNote] {
+                let said = crate::json::Json(&page().0.say(language, what)).to_string();
+                assert!(json.contains(&said), "{said} {json}");
+            }
+        }
     }
 
     #[test]

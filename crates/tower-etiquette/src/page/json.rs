@@ -1,0 +1,75 @@
+//! The page for programs: the same facts and the same sentences.
+
+use std::fmt::{self, Write};
+
+use super::service::Told;
+use super::text::{Language, Say};
+use crate::json::Json;
+
+impl Told {
+    /// The page as JSON, its sentences in one language.
+    pub(super) fn json(&self, language: Language) -> String {
+        let mut object = Object::default();
+        object.text("token", &self.token);
+        object.optional("user_token", self.user_token.as_deref());
+        object.text("version", &self.version);
+        object.text("user_agent", &self.user_agent);
+        object.text("url", &self.url);
+        object.optional("contact", self.contact.as_deref());
+        object.optional("purpose", self.purpose.as_deref());
+        object.raw("acts_within_minutes", self.minutes);
+        object.raw("longest_crawl_delay_seconds", self.seconds);
+        let stop = Self::lines(&self.token, "Disallow: /\n");
+        object.text("robots_txt_to_stop", &stop);
+        let slow = Self::lines(&self.token, "Crawl-delay: 10\n");
+        object.text("robots_txt_to_slow_down", &slow);
+        let people = self.user_token.as_ref();
+        let people = people.map(|token| Self::lines(token, "Disallow: /\n"));
+        object.optional("robots_txt_to_stop_user_fetches", people.as_deref());
+        object.optional("key_directory", self.keys.as_deref());
+        object.text("language", language.tag());
+        object.text("title", &self.say(language, Say::Title));
+        object.text("summary", &self.say(language, Say::Intro));
+        let advice: Vec<_> = self
+            .advice()
+            .into_iter()
+            .map(|advice| {
+                let mut object = Object::default();
+                object.text("heading", &self.say(language, advice.heading));
+                object.text("lines", &advice.lines);
+                object.text("note", &self.say(language, advice.note));
+                object.finish()
+            })
+            .collect();
+        object.raw("advice", format_args!("[{}]", advice.join(",")));
+        object.text("verification", &self.say(language, Say::VerifyNote));
+        object.finish()
+    }
+}
+
+/// A JSON object that is being written.
+#[derive(Default)]
+struct Object(String);
+
+impl Object {
+    fn raw(&mut self, name: &str, value: impl fmt::Display) {
+        let before = if self.0.is_empty() { '{' } else { ',' };
+        // Writing to a string does not fail.
+        let _ = write!(self.0, "{before}{}:{value}", Json(name));
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        self.raw(name, Json(value));
+    }
+
+    fn optional(&mut self, name: &str, value: Option<&str>) {
+        match value {
+            Some(value) => self.text(name, value),
+            None => self.raw(name, "null"),
+        }
+    }
+
+    fn finish(self) -> String {
+        self.0 + "}"
+    }
+}
