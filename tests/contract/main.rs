@@ -3,7 +3,9 @@
 
 mod accept;
 mod drops;
+mod naming;
 mod order;
 mod probe;
 mod readiness;
+mod retention;
 mod sharing;

@@ -81,6 +81,11 @@ impl Client {
         read(self.0.clone().oneshot(request(url)).await?).await
     }
 
+    /// Sends `request` and reads the body.
+    pub(crate) async fn send(&self, request: Request<Empty<Bytes>>) -> Result<Page, BoxError> {
+        read(self.0.clone().oneshot(request).await?).await
+    }
+
     /// GETs `url`, follows redirects outside the stack, and reads the body.
     pub(crate) async fn follow(&self, url: &str) -> Result<Page, BoxError> {
         let client = FollowRedirect::new(self.0.clone());
@@ -101,7 +106,7 @@ pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, BoxError>) -> Refusa
         .clone()
 }
 
-fn request(url: &str) -> Request<Empty<Bytes>> {
+pub(crate) fn request(url: &str) -> Request<Empty<Bytes>> {
     Request::get(url).body(Empty::new()).unwrap()
 }
 

@@ -9,10 +9,13 @@ mod cache;
 mod client;
 mod crawl;
 mod https;
+mod identity;
 mod machine;
 mod pace;
 mod pause;
 mod robots;
+mod signatures;
+mod visit;
 
 /// Plays each scenario, an `async fn(Wire)`, with both clients at the same time: they wait more than they work.
 macro_rules! with_both_clients {
