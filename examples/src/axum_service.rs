@@ -2,8 +2,8 @@
 //! its title.
 //!
 //! Each preview is a user fetch with a session of its own, so nothing of the page outlives the answer. People who paste
-//! the same link at the same time share one visit, because it is anonymous: the table of what is under way holds a
-//! preview only as long as somebody waits for it. What a layer refuses goes back as a problem response (RFC 9457) that
+//! the same link at the same time cost its site one request: the cache lets strangers read along in an answer that is
+//! for anybody. What a layer refuses goes back as a problem response (RFC 9457) that
 //! names the rule, the site and when to come back.
 //!
 //! The page behind the link in its name is served at `/bot.html`.
@@ -11,11 +11,9 @@
 //! The service keeps one boxed client in its state. It connects to public addresses only, unless told otherwise: the
 //! links come from strangers.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -28,7 +26,6 @@ use http_body_util::{BodyExt, Limited};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::OnceCell;
 use tower::ServiceExt;
 use tower_etiquette::accept::{Accept, AcceptLayer, Preset};
 use tower_etiquette::client::{Client, Error, RequestBody};
@@ -101,10 +98,7 @@ pub async fn serve(
     let app = Router::new()
         .route("/preview", get(preview))
         .route_service("/bot.html", DescriptionPage::new(&identity))
-        .with_state(App {
-            fetch: fetch(identity, options)?,
-            under_way: Arc::default(),
-        });
+        .with_state(fetch(identity, options)?);
     axum::serve(listener, app)
         .with_graceful_shutdown(stop)
         .await?;
@@ -139,50 +133,22 @@ struct Wanted {
     url: String,
 }
 
-/// What the handlers share.
-#[derive(Clone)]
-struct App {
-    fetch: Fetch,
-    under_way: Arc<Mutex<HashMap<Uri, Weak<OnceCell<Preview>>>>>,
-}
-
-/// An answer to everybody who waits for it.
-#[derive(Clone)]
+/// An answer.
 struct Preview {
     status: StatusCode,
     kind: &'static str,
     body: String,
 }
 
-async fn preview(State(app): State<App>, Query(wanted): Query<Wanted>) -> Response {
+async fn preview(State(fetch): State<Fetch>, Query(wanted): Query<Wanted>) -> Response {
+    // Each visit is a person's own. That many who ask for one page at the same time cost its site one request is the
+    // doing of the cache, as long as nothing tells them apart.
     let preview = match wanted.url.parse::<Uri>() {
-        Ok(url) => {
-            let visit = app.join(&url);
-            // If whoever began it goes away, the next one who waits begins anew.
-            let begun = visit.get_or_init(|| look(app.fetch.clone(), url));
-            begun.await.clone()
-        }
+        Ok(url) => look(fetch, url).await,
         Err(_) => Preview::problem(StatusCode::BAD_REQUEST, "the link is no URL"),
     };
     let kind = [("content-type", preview.kind)];
     (preview.status, kind, preview.body).into_response()
-}
-
-impl App {
-    /// The visit to `url` that is under way, or a new one.
-    fn join(&self, url: &Uri) -> Arc<OnceCell<Preview>> {
-        let mut under_way = self
-            .under_way
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(visit) = under_way.get(url).and_then(Weak::upgrade) {
-            return visit;
-        }
-        under_way.retain(|_, visit| visit.strong_count() > 0);
-        let visit = Arc::default();
-        under_way.insert(url.clone(), Arc::downgrade(&visit));
-        visit
-    }
 }
 
 /// One visit to the page at `url`, which a person chose.

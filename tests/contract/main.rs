@@ -9,3 +9,4 @@ mod probe;
 mod readiness;
 mod retention;
 mod sharing;
+mod strangers;

@@ -148,20 +148,20 @@ struct Answer {
 }
 
 /// The site, the client, and the stores between them.
-struct World {
-    client: BoxedService<Empty<Bytes>>,
+pub(crate) struct World {
+    pub(crate) client: BoxedService<Empty<Bytes>>,
     answer: Arc<Mutex<Answer>>,
-    seen: Arc<Mutex<Vec<(String, HeaderMap)>>>,
+    pub(crate) seen: Arc<Mutex<Vec<(String, HeaderMap)>>>,
     responses: Notes,
     files: Notes,
     hosts: Notes,
 }
 
 /// Where everything that belongs to the page has the word "secret" in it.
-const PAGE: &str = "http://site.example/secret/path?secret=query";
+pub(crate) const PAGE: &str = "http://site.example/secret/path?secret=query";
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let answer = Arc::new(Mutex::new(Answer::default()));
         let seen = Arc::<Mutex<Vec<(String, HeaderMap)>>>::default();
         let (told, log) = (Arc::clone(&answer), Arc::clone(&seen));
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    fn serve(&self, status: u16, fields: &[(&'static str, &'static str)]) {
+    pub(crate) fn serve(&self, status: u16, fields: &[(&'static str, &'static str)]) {
         *self.answer.lock().unwrap() = Answer {
             status,
             fields: fields.to_vec(),
@@ -261,7 +261,7 @@ impl World {
         self.send(request, Purpose::UserFetch(permit)).await
     }
 
-    async fn crawl(&self) -> u16 {
+    pub(crate) async fn crawl(&self) -> u16 {
         let request = Request::get(PAGE).body(Empty::new()).unwrap();
         self.send(request, Purpose::Crawl).await
     }
@@ -278,7 +278,7 @@ impl World {
         headers.contains_key(IF_NONE_MATCH) || headers.contains_key(IF_MODIFIED_SINCE)
     }
 
-    fn nothing_was_kept(&self, what: &str) {
+    pub(crate) fn nothing_was_kept(&self, what: &str) {
         assert_eq!(*self.responses.lock().unwrap(), [""; 0], "{what}");
         for notes in [&self.files, &self.hosts] {
             let notes = notes.lock().unwrap();

@@ -4,7 +4,8 @@
 //! [`Reuse::StaleWhileRevalidate`] answers it while somebody asks the origin, [`Reuse::Validate`] asks first and says
 //! what may be done if the origin does not answer well. [`CachePolicy::storing`] judges an answer of the origin. A 304
 //! goes through [`StoredResponse::freshen`], the answer to a HEAD through [`StoredResponse::freshen_by_head`]; an answer
-//! to an unsafe method names what it [`outdates`].
+//! to an unsafe method names what it [`outdates`]. Pages for people go by [`is_anonymous`] and [`is_for_anybody`] where
+//! one request may do for several of them.
 //!
 //! **Scope.** Private and shared caches; all final status codes; Vary; validators; stale responses (RFC 5861); single
 //! byte ranges; `Cache-Status` (RFC 9211).
@@ -28,6 +29,7 @@ mod samples;
 mod status;
 mod stored;
 mod storing;
+mod strangers;
 mod validators;
 mod vary;
 
@@ -44,6 +46,7 @@ pub use reuse::{Reuse, Trouble};
 pub use status::{CacheStatus, Forward};
 pub use stored::{Exchange, Lifetime, Received, StoredResponse, http_date};
 pub use storing::Storing;
+pub use strangers::{is_anonymous, is_for_anybody};
 pub use validators::{
     Precondition, ask_conditionally, has_validator, is_conditional, is_for_the_origin,
     precondition, range_holds, same_strong_tag,

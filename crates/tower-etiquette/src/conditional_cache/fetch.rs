@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::cache_policy::{
     CachePolicy, CacheStatus, Exchange, Extent, Forward, Freshened, Selecting, StoredResponse,
-    Storing, Trouble, ask_conditionally, part, part_length,
+    Storing, Trouble, ask_conditionally, is_anonymous, is_for_anybody, part, part_length,
 };
 use etiquette_core::store::{BodyWriter, ResponseKey, ResponseStore, Variant};
 use etiquette_core::{Now, Refusal};
@@ -14,7 +14,7 @@ use http::header::{
     CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
 use http::request::Parts;
-use http::{Extensions, Request, Response, StatusCode};
+use http::{Extensions, Method, Request, Response, StatusCode};
 use http_body::Body;
 use tower_service::Service;
 
@@ -249,8 +249,15 @@ impl<St: ResponseStore> Fetch<St> {
         };
         let length = declared(&response);
         let max = self.shared.max_body;
-        let Storing::Store(selecting) = storing else {
+        let stored = matches!(storing, Storing::Store(_));
+        let selecting = match storing {
+            Storing::Store(selecting) => Some(selecting),
+            _ => self.joinable(&response, &ticket),
+        };
+        if !stored {
             self.supersede(status).await;
+        }
+        let Some(selecting) = selecting else {
             return Landed::Private(Own::new(self.passed(response)));
         };
         let fits = length.is_none_or(|length| length <= max as u64);
@@ -260,7 +267,9 @@ impl<St: ResponseStore> Fetch<St> {
             self.scope.write(&self.key, length)
         };
         if !fits && writer.is_none() {
-            self.supersede(status).await;
+            if stored {
+                self.supersede(status).await;
+            }
             return Landed::Private(Own::new(self.passed(response)));
         }
         let (extent, promised) = match status {
@@ -281,11 +290,11 @@ impl<St: ResponseStore> Fetch<St> {
         );
         let forwarded = CacheStatus::Forwarded {
             forward: self.forward,
-            stored: true,
+            stored,
             collapsed: false,
         };
         if response.body().is_end_stream() {
-            if length.is_some_and(|length| length != 0) {
+            if !stored || length.is_some_and(|length| length != 0) {
                 return Landed::Private(Own::new(self.passed(response)));
             }
             // Stored or not, the answer is the caller's.
@@ -299,12 +308,18 @@ impl<St: ResponseStore> Fetch<St> {
         }
         let (parts, body) = response.into_parts();
         let ticket = Arc::new(ticket);
-        let kept = Kept {
-            scope: self.scope.clone(),
-            key: self.key.clone(),
-            head: head.clone(),
-            replaced: self.replaced.clone(),
-            ticket: Arc::clone(&ticket),
+        let keep: Box<dyn Keep> = if stored {
+            Box::new(Kept {
+                scope: self.scope.clone(),
+                key: self.key.clone(),
+                head: head.clone(),
+                replaced: self.replaced.clone(),
+                ticket: Arc::clone(&ticket),
+            })
+        } else {
+            Box::new(Shown {
+                _ticket: Arc::clone(&ticket),
+            })
         };
         let (stream, reader) = Stream::new(
             Arc::new(head),
@@ -312,7 +327,7 @@ impl<St: ResponseStore> Fetch<St> {
             promised,
             Box::pin(ResponseBody::passing(body)),
             max,
-            Box::new(kept),
+            keep,
             writer,
         );
         ticket.streams(&stream);
@@ -321,6 +336,23 @@ impl<St: ResponseStore> Fetch<St> {
             stream,
             own: Own::new(self.finished(own, forwarded)),
         }
+    }
+
+    /// Whether other people may read along in an answer that is not worth storing.
+    fn joinable<B>(&self, response: &Response<B>, ticket: &Ticket) -> Option<Selecting> {
+        let status = response.status();
+        let fits = self.scope.is_personal()
+            && self.parts.method == Method::GET
+            && !ticket.is_outdated()
+            && !matches!(
+                status,
+                StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
+            )
+            && is_anonymous(&self.parts.headers)
+            && is_for_anybody(response.headers());
+        let policy = &self.shared.policy;
+        fits.then(|| policy.selecting(&self.parts.headers, response.headers()))
+            .flatten()
     }
 
     /// The origin has told something new that is not stored: what is stored is not right any more.
@@ -387,6 +419,25 @@ impl<St: ResponseStore> Keep for Kept<St> {
                 Scope::<St>::finish(writer, self.head, self.replaced).await;
             }
         })
+    }
+}
+
+/// A body that is read along in while it comes, and stored nowhere. The ticket goes with it.
+struct Shown {
+    _ticket: Arc<Ticket>,
+}
+
+impl Keep for Shown {
+    fn whole(self: Box<Self>, _: Bytes) -> Work<()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn begin(&self) -> Option<Box<dyn BodyWriter>> {
+        None
+    }
+
+    fn finish(self: Box<Self>, _: Box<dyn BodyWriter>) -> Work<()> {
+        Box::pin(std::future::ready(()))
     }
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Shared<St> {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) max_body: usize,
     pub(super) flights: Arc<Flights>,
+    /// Those for people, who share with each other and with no crawl.
+    pub(super) visits: Arc<Flights>,
 }
 
 impl<St> Clone for Shared<St> {
@@ -40,6 +42,7 @@ impl<St> Clone for Shared<St> {
             clock: Arc::clone(&self.clock),
             max_body: self.max_body,
             flights: Arc::clone(&self.flights),
+            visits: Arc::clone(&self.visits),
         }
     }
 }
@@ -58,6 +61,7 @@ impl ConditionalCacheLayer {
                 clock: Arc::new(TokioClock),
                 max_body: Self::DEFAULT_MAX_BODY,
                 flights: Arc::default(),
+                visits: Arc::default(),
             }),
             background: Arc::default(),
         }
@@ -99,6 +103,7 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
                 clock: Arc::clone(&shared.clock),
                 max_body: shared.max_body,
                 flights: Arc::default(),
+                visits: Arc::default(),
             }),
             background: Arc::default(),
         }

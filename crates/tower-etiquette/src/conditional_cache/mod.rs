@@ -6,6 +6,10 @@
 //! no guessed lifetimes, so that what states none is asked for each time, conditionally; a day of grace when the origin
 //! does not answer at all and the response does not forbid it; 64 validations in the background at once.
 //!
+//! What a person asked for ([`Purpose::UserFetch`](crate::Purpose::UserFetch)) is kept for the session of that person
+//! only. People who ask for one URL at the same time share one request where nothing tells them apart: no Cookie and no
+//! Authorization on the request, and an answer that is neither `private` nor `no-store` and sets no cookie.
+//!
 //! Bodies are handed on as they come. As much of a body is held as may be stored; one that breaks off, or is dropped
 //! before its end, is not stored. One that is larger passes through; a store that takes bodies in pieces gets it as it
 //! comes, up to the store's own limit, and later gives it back piece by piece. If the store loses it meanwhile, the

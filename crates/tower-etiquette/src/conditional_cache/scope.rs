@@ -1,7 +1,8 @@
 //! Where a request reads and where what it brings is kept.
 //!
 //! What a person asked for is kept in the memory of its session only, and goes with it: no URL, body or validator of it
-//! reaches the cache. A fresh copy that a crawl brought may be read.
+//! reaches the cache. A fresh copy that a crawl brought may be read. What is under way may be read along in by strangers
+//! who asked for the same; it is kept for nobody but its own session.
 
 use std::sync::Arc;
 

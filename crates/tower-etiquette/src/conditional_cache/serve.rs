@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use etiquette_core::cache_policy::{
     CacheStatus, Exchange, Extent, Forward, Freshened, RequestDirectives, Selecting,
-    StoredResponse, Trouble, Wanted, wanted,
+    StoredResponse, Trouble, Wanted, is_anonymous, is_for_anybody, wanted,
 };
 use etiquette_core::refusal::NotStored;
 use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
@@ -114,7 +114,9 @@ where
             let request = Request::from_parts(parts, body.take().unwrap_or_default());
             return site.head(inner, request, forward, &variants).await;
         }
-        let shares = !site.scope.is_personal()
+        // People share what they ask for as strangers, and only what nobody's session knows: a validator stays there.
+        let personal = site.scope.is_personal();
+        let shares = (!personal || (stored.is_none() && is_anonymous(&parts.headers)))
             && forward != Forward::Request
             && wanted(&parts.headers) == Wanted::Whole;
         let replaced = variants
@@ -140,7 +142,11 @@ where
                 let body = own_body.take().unwrap_or_default();
                 Flight::new(fetch.land(inner.clone(), body, ticket))
             };
-            let flights = &site.shared.flights;
+            let flights = if personal {
+                &site.shared.visits
+            } else {
+                &site.shared.flights
+            };
             if shares {
                 flights.enter(&site.key, alone, lead)
             } else {
@@ -255,7 +261,9 @@ impl<St: ResponseStore> Site<St> {
         let head = stream.head();
         let now = self.shared.clock.now();
         let wishes = RequestDirectives::of(&parts.headers);
+        let personal = self.scope.is_personal();
         let fits = head.extent() == Extent::Whole
+            && (!personal || is_for_anybody(head.headers()))
             && head.selecting().matches(&parts.headers)
             && self.shared.policy.shareable(&wishes, head, &now);
         if !fits {
@@ -265,7 +273,7 @@ impl<St: ResponseStore> Site<St> {
         let now = self.shared.clock.now();
         let status = CacheStatus::Forwarded {
             forward: Forward::UriMiss,
-            stored: true,
+            stored: !personal,
             collapsed: true,
         };
         let variant = Variant {

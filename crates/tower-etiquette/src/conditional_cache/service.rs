@@ -189,6 +189,7 @@ where
     for uri in outdates(&method, &uri, response.status(), response.headers()) {
         if let Some(key) = ResponseKey::of(&uri) {
             shared.flights.outdate(&key);
+            shared.visits.outdate(&key);
             Scope::forget_all(&*shared.store, &key).await;
         }
     }
