@@ -58,6 +58,9 @@ impl Page<'_> {
             self.heading(advice.heading);
             self.block(&advice.lines);
             self.paragraph(advice.note);
+            if let (Say::People, Some(name)) = (advice.heading, &told.user_fetch_user_agent) {
+                self.block(name);
+            }
         }
         self.heading(Say::Verify);
         self.paragraph(Say::VerifyNote);

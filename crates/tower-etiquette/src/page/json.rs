@@ -14,6 +14,10 @@ impl Told {
         object.optional("user_token", self.user_token.as_deref());
         object.text("version", &self.version);
         object.text("user_agent", &self.user_agent);
+        object.optional(
+            "user_fetch_user_agent",
+            self.user_fetch_user_agent.as_deref(),
+        );
         object.text("url", &self.url);
         object.optional("contact", self.contact.as_deref());
         object.optional("purpose", self.purpose.as_deref());

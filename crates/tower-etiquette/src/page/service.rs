@@ -32,6 +32,8 @@ pub(super) struct Told {
     pub(super) user_token: Option<String>,
     pub(super) version: String,
     pub(super) user_agent: String,
+    /// Of page fetches for people.
+    pub(super) user_fetch_user_agent: Option<String>,
     pub(super) url: String,
     pub(super) contact: Option<String>,
     pub(super) purpose: Option<String>,
@@ -92,12 +94,17 @@ impl DescriptionPage {
     /// to 300 s: the defaults of the layers.
     #[must_use]
     pub fn new(identity: &Identity) -> Self {
-        let user_agent = identity.user_agent(PurposeKind::Crawl).to_str();
+        let name = |purpose| {
+            let name = identity.user_agent(purpose).to_str();
+            name.unwrap_or_default().to_owned()
+        };
+        let user_token = identity.user_token();
         Self(Arc::new(Told {
             token: identity.token().to_string(),
-            user_token: identity.user_token().map(ToString::to_string),
+            user_token: user_token.map(ToString::to_string),
             version: identity.version().to_owned(),
-            user_agent: user_agent.unwrap_or_default().to_owned(),
+            user_agent: name(PurposeKind::Crawl),
+            user_fetch_user_agent: user_token.map(|_| name(PurposeKind::UserFetch)),
             url: identity.url().to_owned(),
             contact: identity.contact().map(str::to_owned),
             purpose: identity.purpose().map(str::to_owned),
@@ -199,6 +206,7 @@ mod tests {
             for expected in [
                 "User-agent: ExampleBot\nDisallow: /<",
                 "User-agent: Example-User\nDisallow: /",
+                "compatible; Example-User/0.1; https://www.example.com/bot.html",
                 "Crawl-delay: 10",
                 "Retry-After: 3600",
                 "mailto:bot@example.com",
@@ -221,6 +229,9 @@ mod tests {
         );
         assert!(json.contains("\"acts_within_minutes\":2"));
         assert!(json.contains("\"key_directory\":null"));
+        assert!(
+            json.contains("\"user_fetch_user_agent\":\"Mozilla/5.0 (compatible; Example-User/")
+        );
     }
 
     #[test]

@@ -53,12 +53,12 @@ pub(super) enum Say {
 }
 
 impl Say {
-    /// English, French, German.
+    /// English, French, German. French punctuation does not part from its word.
     fn table(self) -> [&'static str; 3] {
         match self {
             Self::Title => [
                 "{token}: who this visitor is",
-                "{token} : qui est ce visiteur",
+                "{token}\u{a0}: qui est ce visiteur",
                 "{token}: wer dieser Besucher ist",
             ],
             Self::Intro => [
@@ -74,7 +74,7 @@ impl Say {
             Self::SlowNote => [
                 "In robots.txt; acts within {minutes} minutes, for any number of seconds up to {seconds}. Beyond that \
                  it stays away.",
-                "Dans robots.txt ; agit en {minutes} minutes au plus, pour un délai jusqu’à {seconds} secondes. \
+                "Dans robots.txt\u{a0}; agit en {minutes} minutes au plus, pour un délai jusqu’à {seconds} secondes. \
                  Au-delà, il ne vient plus.",
                 "In robots.txt; wirkt in höchstens {minutes} Minuten, für jede Zahl von Sekunden bis {seconds}. \
                  Darüber bleibt er weg.",
@@ -86,7 +86,7 @@ impl Say {
             ],
             Self::PauseNote => [
                 "As an answer to any request; acts at once. It comes back more slowly afterwards.",
-                "En réponse à une requête ; agit aussitôt. Il revient ensuite plus lentement.",
+                "En réponse à une requête\u{a0}; agit aussitôt. Il revient ensuite plus lentement.",
                 "Als Antwort auf eine Anfrage; wirkt sofort. Danach kommt er langsamer wieder.",
             ],
             Self::Path => [
@@ -96,7 +96,7 @@ impl Say {
             ],
             Self::PathNote => [
                 "In robots.txt; acts within {minutes} minutes.",
-                "Dans robots.txt ; agit en {minutes} minutes au plus.",
+                "Dans robots.txt\u{a0}; agit en {minutes} minutes au plus.",
                 "In robots.txt; wirkt in höchstens {minutes} Minuten.",
             ],
             Self::Stop => [
@@ -107,7 +107,7 @@ impl Say {
             Self::StopNote => [
                 "In robots.txt; acts within {minutes} minutes. Blocking the name with 403 works too: after ten \
                  refusals in a row it asks ever less often.",
-                "Dans robots.txt ; agit en {minutes} minutes au plus. Bloquer le nom par un 403 fonctionne aussi : \
+                "Dans robots.txt\u{a0}; agit en {minutes} minutes au plus. Bloquer le nom par un 403 fonctionne aussi\u{a0}: \
                  après dix refus de suite, il revient de moins en moins.",
                 "In robots.txt; wirkt in höchstens {minutes} Minuten. Den Namen mit 403 zu sperren geht auch: nach \
                  zehn Absagen in Folge fragt er immer seltener.",
@@ -120,14 +120,14 @@ impl Say {
             Self::PeopleNote => [
                 "A page that a person asked for is fetched once, under the name {user}. It has lines of its own; \
                  they act within {minutes} minutes.",
-                "Une page demandée par une personne est lue une fois, sous le nom {user}. Il a ses propres lignes ; \
+                "Une page demandée par une personne est lue une fois, sous le nom {user}. Il a ses propres lignes\u{a0}; \
                  elles agissent en {minutes} minutes au plus.",
                 "Eine Seite, um die ein Mensch gebeten hat, wird einmal unter dem Namen {user} abgerufen. Dafür \
                  gelten eigene Zeilen; sie wirken in höchstens {minutes} Minuten.",
             ],
             Self::Verify => [
                 "Is it really us?",
-                "Est-ce vraiment nous ?",
+                "Est-ce vraiment nous\u{a0}?",
                 "Sind das wirklich wir?",
             ],
             Self::VerifyNote => [
@@ -138,7 +138,7 @@ impl Say {
             ],
             Self::VerifyKeys => [
                 "Our requests are signed (RFC 9421); the keys are here:",
-                "Nos requêtes sont signées (RFC 9421) ; les clés sont ici :",
+                "Nos requêtes sont signées (RFC 9421)\u{a0}; les clés sont ici\u{a0}:",
                 "Unsere Anfragen sind signiert (RFC 9421); die Schlüssel sind hier:",
             ],
             Self::Contact => ["Contact", "Contact", "Kontakt"],
