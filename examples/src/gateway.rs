@@ -8,8 +8,10 @@
 use std::convert::Infallible;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,8 +29,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tower::Service;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tower::{Service, ServiceExt};
 use tower_etiquette::RefusalLayer;
 use tower_etiquette::conditional_cache::{ConditionalCacheLayer, Heuristic};
 use tower_etiquette::{
@@ -69,6 +71,9 @@ pub struct Options {
     /// redirects to one.
     #[arg(long)]
     pub allow_private: bool,
+    /// The threads that answer. Default: as many as the machine runs at once.
+    #[arg(long)]
+    pub workers: Option<NonZeroUsize>,
     /// The least time between two requests, for the budget, in seconds.
     #[arg(long, default_value_t = 1.0)]
     pub min_gap: f64,
@@ -138,44 +143,81 @@ pub async fn run(options: Options, out: &mut (dyn Write + Send)) -> Result<(), B
 /// Serves what `listener` accepts until the future is dropped; its connections end with it.
 ///
 /// # Errors
-/// When an option does not hold together.
+/// When an option does not hold together, or a worker cannot be started.
 pub async fn serve(listener: TcpListener, options: &Options) -> Result<(), BoxError> {
     let stack = stack(options)?;
-    serve_around(listener, &options.upstream, &stack).await
+    let workers = options.workers.map_or_else(workers, NonZeroUsize::get);
+    serve_around(listener, &options.upstream, &stack, workers).await
+}
+
+/// As many workers as the machine runs at once.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// Serves what `listener` accepts from `stack`, whose innermost service asks `upstream`, until the future is dropped.
 ///
+/// Each connection stays with one of so many `workers`, threads with an event loop of their own: an answer from the
+/// store then wakes nobody else.
+///
 /// # Errors
-/// None by itself.
+/// When a worker cannot be started.
 pub async fn serve_around(
     listener: TcpListener,
     upstream: &Uri,
     stack: &Stack,
+    workers: usize,
 ) -> Result<(), BoxError> {
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let socket = match listener.accept().await {
-            Ok((socket, _)) => socket,
-            // Out of file handles, mostly: others will be closed meanwhile.
-            Err(_) => {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
+    let workers = (0..workers.max(1)).map(|number| worker(number, upstream, stack));
+    let workers = workers.collect::<Result<Vec<_>, _>>()?;
+    for worker in workers.iter().cycle() {
+        let socket = loop {
+            match listener.accept().await {
+                Ok((socket, _)) => break socket,
+                // Out of file handles, mostly: others will be closed meanwhile.
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         };
         let _ = socket.set_nodelay(true);
-        let (stack, upstream) = (stack.clone(), upstream.clone());
-        connections.spawn(async move {
-            let service =
-                service_fn(move |request| answer(stack.clone(), upstream.clone(), request));
-            let served = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .serve_connection(TokioIo::new(socket), service);
-            // A caller who goes away is no event of the gateway.
-            let _ = served.await;
-        });
+        // The workers end after this future only.
+        let _ = worker.send(socket.into_std()?);
     }
+    Ok(())
+}
+
+/// Starts a worker, which ends when its sender is dropped, and its connections with it.
+fn worker(
+    number: usize,
+    upstream: &Uri,
+    stack: &Stack,
+) -> std::io::Result<UnboundedSender<std::net::TcpStream>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (upstream, stack) = (upstream.clone(), stack.clone());
+    let (sender, mut accepted) = unbounded_channel();
+    let work = async move {
+        while let Some(socket) = accepted.recv().await {
+            // A caller who is gone already is no event of the gateway.
+            if let Ok(socket) = TcpStream::from_std(socket) {
+                tokio::spawn(connection(socket, upstream.clone(), stack.clone()));
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name(format!("gateway-{number}"))
+        .spawn(move || runtime.block_on(work))?;
+    Ok(sender)
+}
+
+async fn connection(socket: TcpStream, upstream: Uri, stack: Stack) {
+    let stack = Mutex::new(stack);
+    let service = service_fn(move |request| answer(&stack, &upstream, request));
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(socket), service);
+    // A caller who goes away is no event of the gateway.
+    let _ = served.await;
 }
 
 /// Layers around a client, their types forgotten.
@@ -287,22 +329,30 @@ fn stack(options: &Options) -> Result<Stack, BoxError> {
     Ok(BoxedService::new(RefusalLayer::new().layer(stack)))
 }
 
-async fn answer(
-    mut stack: Stack,
-    upstream: Uri,
+/// Calls the stack, which stays with its connection: one request after the other.
+fn answer(
+    stack: &Mutex<Stack>,
+    upstream: &Uri,
     request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
-    let Some(request) = towards(&upstream, request) else {
-        return Ok(bare(StatusCode::BAD_REQUEST));
-    };
-    // The stack is ready whenever it is asked; what waits does so in its future.
-    let answered = match std::future::poll_fn(|cx| stack.poll_ready(cx)).await {
-        Ok(()) => stack.call(request).await,
-        Err(error) => Err(error),
-    };
-    let mut response = answered.unwrap_or_else(|_| bare(StatusCode::BAD_GATEWAY));
-    between_connections(response.headers_mut());
-    Ok(response)
+) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<> {
+    let called = towards(upstream, request).map(|request| {
+        let mut stack = stack.lock().unwrap_or_else(PoisonError::into_inner);
+        // A stack is ready whenever it is asked; what waits does so in its future.
+        match stack.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => Ok(stack.call(request)),
+            _ => Err(stack.clone().oneshot(request)),
+        }
+    });
+    async move {
+        let answered = match called {
+            None => return Ok(bare(StatusCode::BAD_REQUEST)),
+            Some(Ok(answer)) => answer.await,
+            Some(Err(answer)) => answer.await,
+        };
+        let mut response = answered.unwrap_or_else(|_| bare(StatusCode::BAD_GATEWAY));
+        between_connections(response.headers_mut());
+        Ok(response)
+    }
 }
 
 /// The request as the upstream gets it; `None` for one that names nothing there.

@@ -1,6 +1,6 @@
 //! Origins: the scope of a robots.txt file (RFC 9309, 2.3) and the unit that hosts are grouped from.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use http::Uri;
@@ -53,22 +53,7 @@ impl Origin {
     /// # Errors
     /// [`InvalidOrigin`] when the URI is relative, of another scheme, or without a host.
     pub fn of(uri: &Uri) -> Result<Self, InvalidOrigin> {
-        let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
-            return Err(InvalidOrigin::Relative);
-        };
-        let https = if *scheme == Scheme::HTTPS {
-            true
-        } else if *scheme == Scheme::HTTP {
-            false
-        } else {
-            return Err(InvalidOrigin::Scheme);
-        };
-        let host = authority.host();
-        let host = host.strip_suffix('.').unwrap_or(host);
-        if host.is_empty() {
-            return Err(InvalidOrigin::EmptyHost);
-        }
-        let port = authority.port_u16().unwrap_or(if https { 443 } else { 80 });
+        let (https, host, port) = parts(uri)?;
         Ok(Self(Arc::new(Parts {
             host: host.to_ascii_lowercase().into(),
             port,
@@ -127,6 +112,45 @@ impl Origin {
     }
 }
 
+/// Whether it is `https`, the host as written without its trailing dot, and the port.
+fn parts(uri: &Uri) -> Result<(bool, &str, u16), InvalidOrigin> {
+    let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
+        return Err(InvalidOrigin::Relative);
+    };
+    let https = if *scheme == Scheme::HTTPS {
+        true
+    } else if *scheme == Scheme::HTTP {
+        false
+    } else {
+        return Err(InvalidOrigin::Scheme);
+    };
+    let host = authority.host();
+    let host = host.strip_suffix('.').unwrap_or(host);
+    if host.is_empty() {
+        return Err(InvalidOrigin::EmptyHost);
+    }
+    let port = authority.port_u16().unwrap_or(default_port(https));
+    Ok((https, host, port))
+}
+
+fn default_port(https: bool) -> u16 {
+    if https { 443 } else { 80 }
+}
+
+/// Appends the origin of `uri` in the spelling of [`Origin`]'s `Display`, without making one.
+pub(crate) fn spell(uri: &Uri, text: &mut String) -> Result<(), InvalidOrigin> {
+    let (https, host, port) = parts(uri)?;
+    text.push_str(if https { "https://" } else { "http://" });
+    let start = text.len();
+    text.push_str(host);
+    text[start..].make_ascii_lowercase();
+    if port != default_port(https) {
+        // A String takes whatever is written.
+        let _ = write!(text, ":{port}");
+    }
+    Ok(())
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.scheme(), self.host())?;
@@ -162,6 +186,9 @@ mod tests {
             ("http://example.com:443/", "http://example.com:443"),
         ] {
             assert_eq!(origin(uri).unwrap(), expected, "{uri}");
+            let mut spelt = String::new();
+            spell(&uri.parse().unwrap(), &mut spelt).unwrap();
+            assert_eq!(spelt, expected, "{uri}");
         }
     }
 

@@ -13,6 +13,7 @@ use http::Uri;
 
 use crate::Origin;
 use crate::cache_policy::{Selecting, StoredResponse};
+use crate::origin::spell;
 use crate::robots_txt::StoredRobots;
 
 /// What responses are stored under: the URL that was asked for with GET, its origin in one spelling.
@@ -23,11 +24,14 @@ impl ResponseKey {
     /// The key of an absolute `http` or `https` URI; `None` for others, whose answers are not stored.
     #[must_use]
     pub fn of(uri: &Uri) -> Option<Self> {
-        let origin = Origin::of(uri).ok()?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let path = if path.is_empty() { "/" } else { path };
-        let slash = if path.starts_with('/') { "" } else { "/" };
-        Some(Self(format!("{origin}{slash}{path}").into()))
+        let mut text = String::with_capacity(path.len() + 80);
+        spell(uri, &mut text).ok()?;
+        if !path.starts_with('/') {
+            text.push('/');
+        }
+        text.push_str(path);
+        Some(Self(text.into()))
     }
 
     /// A key as [`ResponseKey::as_str`] gave it.

@@ -8,7 +8,7 @@ use http::header::{
 use super::directives::members;
 
 /// The fields that concern one connection only (RFC 9110, 7.6.1; RFC 9111, 3.1), which Connection adds others to.
-const PER_CONNECTION: [HeaderName; 7] = [
+static PER_CONNECTION: [HeaderName; 10] = [
     CONNECTION,
     TE,
     TRAILER,
@@ -16,11 +16,9 @@ const PER_CONNECTION: [HeaderName; 7] = [
     UPGRADE,
     PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION,
-];
-const PER_CONNECTION_TOO: [&str; 3] = [
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authentication-info",
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("proxy-authentication-info"),
 ];
 
 /// Removes the fields that concern one connection only, those that Connection names included.
@@ -32,9 +30,6 @@ pub fn remove_connection_fields(headers: &mut HeaderMap) {
         .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
         .collect();
     for name in named.iter().chain(&PER_CONNECTION) {
-        headers.remove(name);
-    }
-    for name in PER_CONNECTION_TOO {
         headers.remove(name);
     }
 }

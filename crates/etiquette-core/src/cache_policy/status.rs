@@ -1,6 +1,5 @@
 //! What the cache did with a request, as a fact and as `Cache-Status` (RFC 9211).
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -83,12 +82,23 @@ impl CacheStatus {
         !matches!(self, Self::Forwarded { .. })
     }
 
-    /// The member for `Cache-Status` of a cache called `name`, which is a token.
+    /// The member for `Cache-Status` of a cache called `name`, which is a token; `None` for a name of more than 30
+    /// octets.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<HeaderValue> {
-        let mut text = String::with_capacity(64);
-        text.push_str(name);
-        let written = match *self {
+        // On the stack: this is on the way of every answer from the store.
+        let mut room = [0_u8; 96];
+        let left = {
+            let mut text = &mut room[..];
+            self.write(name, &mut text).ok()?;
+            text.len()
+        };
+        HeaderValue::from_bytes(&room[..room.len() - left]).ok()
+    }
+
+    fn write(&self, name: &str, text: &mut impl std::io::Write) -> std::io::Result<()> {
+        text.write_all(name.as_bytes())?;
+        match *self {
             Self::Hit { ttl } => write!(text, "; hit; ttl={ttl}"),
             Self::Validated { forward, .. } => {
                 write!(text, "; fwd={}; fwd-status=304", forward.as_str())
@@ -111,8 +121,7 @@ impl CacheStatus {
                 forward.as_str(),
                 if stored { "; stored" } else { "" }
             ),
-        };
-        written.ok()?;
+        }?;
         if let Self::Validated {
             collapsed: true, ..
         }
@@ -120,9 +129,9 @@ impl CacheStatus {
             collapsed: true, ..
         } = self
         {
-            text.push_str("; collapsed");
+            text.write_all(b"; collapsed")?;
         }
-        HeaderValue::from_str(&text).ok()
+        Ok(())
     }
 }
 

@@ -104,11 +104,14 @@ impl Table {
         let Some(entry) = self.entries.get_mut(key) else {
             return Vec::new();
         };
-        self.clock += 1;
-        if let Some(key) = self.by_use.remove(&entry.used) {
-            self.by_use.insert(self.clock, key);
+        // One that was used a moment ago stands near enough to the end of the line: a hot entry is not moved each time.
+        if self.clock - entry.used > self.by_use.len() as u64 / 8 {
+            self.clock += 1;
+            if let Some(key) = self.by_use.remove(&entry.used) {
+                self.by_use.insert(self.clock, key);
+            }
+            entry.used = self.clock;
         }
-        entry.used = self.clock;
         entry.variants.clone()
     }
 

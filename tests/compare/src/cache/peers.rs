@@ -1,7 +1,7 @@
 //! The processes that are compared. All listen on loopback, in front of one origin.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,10 @@ impl Peer {
     /// Its resident memory in KiB. The peak begins anew.
     pub(super) fn memory_now(&self) -> u64 {
         for id in &self.processes {
+            // nginx's loader of old entries ends when it is done.
+            if !Path::new(&format!("/proc/{id}")).exists() {
+                continue;
+            }
             // 5 is "reset the peak", proc(5). Where that is refused, the peak is an earlier one and growth looks smaller.
             if let Err(error) = std::fs::write(format!("/proc/{id}/clear_refs"), "5") {
                 eprintln!("{}: the peak of memory is an older one: {error}", self.name);
@@ -55,8 +59,14 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         // nginx ends its workers when its master is told to quit; a killed master leaves them.
-        for process in self.processes.iter().rev() {
-            let _ = Command::new("kill").arg(process.to_string()).status();
+        let _ = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status();
+        for _ in 0..100 {
+            if let Ok(Some(_)) = self.child.try_wait() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -68,8 +78,7 @@ impl Drop for Peer {
 
 /// The process of a gateway of tower services: `compare cache gateway PEER LISTEN UPSTREAM`.
 pub(crate) fn gateway(peer: &str, listen: &str, upstream: &str) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = match runtime {
@@ -102,6 +111,8 @@ async fn ours(listen: &str, upstream: &str) -> Result<(), BoxError> {
         "--layers",
         "cache",
         "--shared-cache",
+        "--workers",
+        &WORKERS.to_string(),
     ]);
     run(options, &mut std::io::stdout()).await
 }
@@ -111,7 +122,7 @@ async fn http_cache_tower(listen: &str, upstream: &str) -> Result<(), BoxError> 
     let cache = http_cache_tower::HttpCacheLayer::new(http_cache::MokaManager::default());
     let stack = BoxedService::new(cache.layer(client()));
     let listener = tokio::net::TcpListener::bind(listen).await?;
-    serve_around(listener, &upstream.parse()?, &stack).await
+    serve_around(listener, &upstream.parse()?, &stack, WORKERS).await
 }
 
 fn free_address() -> std::io::Result<SocketAddr> {
