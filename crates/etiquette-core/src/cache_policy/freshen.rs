@@ -75,22 +75,9 @@ impl StoredResponse {
         exchange: &Exchange,
         shared: bool,
     ) -> Freshened {
-        let mut news = answer.clone();
-        remove_connection_fields(&mut news);
-        // What belongs to the stored octets stays with them.
-        for kept in [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE] {
-            news.remove(kept);
-        }
-        if !news.contains_key(DATE) {
-            news.insert(DATE, http_date(exchange.received.wall));
-        }
-        let mut headers = self.headers().clone();
-        headers.remove(AGE);
-        for name in news.keys() {
-            headers.remove(name);
-        }
-        for (name, value) in &news {
-            headers.append(name, value.clone());
+        let mut headers = self.updated_fields(answer);
+        if !answer.contains_key(DATE) {
+            headers.insert(DATE, http_date(exchange.received.wall));
         }
         Freshened::Updated(Box::new(Self::new(
             self.status(),
@@ -101,6 +88,25 @@ impl StoredResponse {
             exchange,
             shared,
         )))
+    }
+
+    /// The stored fields, those that a newer answer has too replaced (RFC 9111, 3.2). What belongs to the stored octets
+    /// stays with them.
+    pub(super) fn updated_fields(&self, answer: &HeaderMap) -> HeaderMap {
+        let mut news = answer.clone();
+        remove_connection_fields(&mut news);
+        for kept in [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE] {
+            news.remove(kept);
+        }
+        let mut headers = self.headers().clone();
+        headers.remove(AGE);
+        for name in news.keys() {
+            headers.remove(name);
+        }
+        for (name, value) in &news {
+            headers.append(name, value.clone());
+        }
+        headers
     }
 }
 

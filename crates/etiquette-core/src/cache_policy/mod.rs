@@ -4,8 +4,9 @@
 //! [`Reuse::StaleWhileRevalidate`] answers it while somebody asks the origin, [`Reuse::Validate`] asks first and says
 //! what may be done if the origin does not answer well. [`CachePolicy::storing`] judges an answer of the origin. A 304
 //! goes through [`StoredResponse::freshen`], the answer to a HEAD through [`StoredResponse::freshen_by_head`]; an answer
-//! to an unsafe method names what it [`outdates`]. Pages for people go by [`is_anonymous`] and [`is_for_anybody`] where
-//! one request may do for several of them.
+//! to an unsafe method names what it [`outdates`]. Parts of one version [`join`], and what is missing to a whole is asked
+//! for by [`ask_for_the_rest`]; a request that selects no stored variant asks by [`ask_which`] whether one of them fits.
+//! Pages for people go by [`is_anonymous`] and [`is_for_anybody`] where one request may do for several of them.
 //!
 //! **Scope.** Private and shared caches; all final status codes; Vary; validators; stale responses (RFC 5861); single
 //! byte ranges; `Cache-Status` (RFC 9211).
@@ -20,6 +21,7 @@ mod date;
 mod directives;
 mod freshen;
 mod outdates;
+mod parts;
 mod policy;
 mod range;
 mod record;
@@ -38,6 +40,7 @@ pub use date::parse_http_date;
 pub use directives::{RequestDirectives, ResponseDirectives, Scope};
 pub use freshen::Freshened;
 pub use outdates::outdates;
+pub use parts::{Joined, ask_for_the_rest, complete, join};
 pub use policy::{CachePolicy, Heuristic};
 pub use range::{
     Extent, Given, Wanted, content_range, part, part_length, unsatisfied_range, wanted,
@@ -48,7 +51,7 @@ pub use stored::{Exchange, Lifetime, Received, StoredResponse, http_date};
 pub use storing::Storing;
 pub use strangers::{is_anonymous, is_for_anybody};
 pub use validators::{
-    Precondition, ask_conditionally, has_validator, is_conditional, is_for_the_origin,
-    precondition, range_holds, same_strong_tag,
+    Precondition, ask_conditionally, ask_which, asks_about, asks_about_others, has_validator,
+    is_conditional, is_for_the_origin, precondition, range_holds, which,
 };
 pub use vary::Selecting;

@@ -244,11 +244,16 @@ impl StoredResponse {
         self.date.duration_since(modified).ok()
     }
 
-    /// The same head for other octets, after parts were put together.
-    #[must_use]
-    pub fn with_extent(mut self, extent: Extent) -> Self {
-        self.extent = extent;
-        self
+    /// A head of the same age with another status, other fields and other octets.
+    pub(super) fn with(&self, status: StatusCode, headers: HeaderMap, extent: Extent) -> Self {
+        Self {
+            status,
+            extent,
+            directives: ResponseDirectives::of(&headers),
+            date: stated_date(&headers, self.received).unwrap_or(self.received),
+            headers,
+            ..self.clone()
+        }
     }
 }
 

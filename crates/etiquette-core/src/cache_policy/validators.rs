@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{
     DATE, ETAG, HeaderMap, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
-    IF_UNMODIFIED_SINCE, LAST_MODIFIED,
+    IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
 };
 
 use super::date::parse_http_date;
@@ -27,6 +27,12 @@ fn opaque(tag: &[u8]) -> &[u8] {
 
 fn is_weak(tag: &[u8]) -> bool {
     tag.starts_with(b"W/")
+}
+
+/// Whether a tag names one sequence of octets: it has quotes and no weakness flag.
+pub(super) fn is_strong(tag: &HeaderValue) -> bool {
+    let tag = tag.as_bytes();
+    tag.len() >= 2 && tag.starts_with(b"\"") && tag.ends_with(b"\"")
 }
 
 /// The comparison that ignores weakness (RFC 9110, 8.8.3.2).
@@ -79,13 +85,8 @@ pub fn precondition(request: &HeaderMap, response: &HeaderMap, now: SystemTime) 
 /// Whether `If-None-Match` names the tag of `response`, or any.
 fn names_tag(request: &HeaderMap, response: &HeaderMap) -> bool {
     let tag = etag(response);
-    request.get_all(IF_NONE_MATCH).iter().any(|line| {
-        members(line.as_bytes())
-            .map(<[u8]>::trim_ascii)
-            .any(|member| {
-                member == b"*" || tag.is_some_and(|tag| weakly_equal(member, tag.as_bytes()))
-            })
-    })
+    tags(request)
+        .any(|member| member == b"*" || tag.is_some_and(|tag| weakly_equal(member, tag.as_bytes())))
 }
 
 /// Whether the request has conditions that only an origin can judge (RFC 9111, 4.3.2).
@@ -192,11 +193,77 @@ pub(super) fn compare(stored: &HeaderMap, new: &HeaderMap, now: SystemTime) -> C
     }
 }
 
-/// Whether two parts of one resource belong together: one strong tag (RFC 9111, 3.4).
+/// The stored variants that a request asks about at once, at most.
+const MOST_TAGS: usize = 16;
+
+/// Makes `request`, whose fields select none of the stored variants, a question which of them the origin would select
+/// for it (RFC 9111, 4.1 and 4.3.1). Returns whether it is one now: there is a tag to ask about, and the caller has
+/// neither conditions nor a range of its own.
+pub fn ask_which<'a>(
+    request: &mut HeaderMap,
+    stored: impl IntoIterator<Item = &'a HeaderMap>,
+) -> bool {
+    let busy = is_conditional(request)
+        || is_for_the_origin(request)
+        || request.contains_key(RANGE)
+        || request.contains_key(IF_RANGE);
+    if busy {
+        return false;
+    }
+    let mut asked: Vec<&HeaderValue> = Vec::new();
+    for tag in stored.into_iter().filter_map(etag) {
+        if asked.len() < MOST_TAGS && !asked.contains(&tag) {
+            asked.push(tag);
+        }
+    }
+    for tag in &asked {
+        request.append(IF_NONE_MATCH, HeaderValue::clone(tag));
+    }
+    !asked.is_empty()
+}
+
+/// The place of the stored variant that a 304 to [`ask_which`] names. One that names none means the only one that was
+/// asked about.
+pub fn which<'a>(
+    answer: &HeaderMap,
+    stored: impl IntoIterator<Item = &'a HeaderMap>,
+) -> Option<usize> {
+    let mut stored = stored.into_iter();
+    match etag(answer) {
+        Some(named) => stored.position(|variant| {
+            etag(variant).is_some_and(|tag| weakly_equal(tag.as_bytes(), named.as_bytes()))
+        }),
+        None => {
+            let tags: Vec<Option<&HeaderValue>> = stored.map(etag).collect();
+            (tags.len() == 1 && tags[0].is_some()).then_some(0)
+        }
+    }
+}
+
+/// Whether the request's own `If-None-Match` names something else than the `stored` tag.
 #[must_use]
-pub fn same_strong_tag(a: &HeaderMap, b: &HeaderMap) -> bool {
+pub fn asks_about_others(request: &HeaderMap, stored: &HeaderMap) -> bool {
+    let Some(tag) = etag(stored) else {
+        return false;
+    };
+    tags(request).any(|member| !weakly_equal(member, tag.as_bytes()))
+}
+
+/// Whether the request's own `If-None-Match` names the tag of `answer`.
+#[must_use]
+pub fn asks_about(request: &HeaderMap, answer: &HeaderMap) -> bool {
+    etag(answer).is_some_and(|tag| tags(request).any(|member| weakly_equal(member, tag.as_bytes())))
+}
+
+fn tags(request: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let lines = request.get_all(IF_NONE_MATCH).iter();
+    lines.flat_map(|line| members(line.as_bytes()).map(<[u8]>::trim_ascii))
+}
+
+/// Whether two parts of one resource belong together: one strong tag (RFC 9111, 3.4).
+pub(super) fn same_strong_tag(a: &HeaderMap, b: &HeaderMap) -> bool {
     match (etag(a), etag(b)) {
-        (Some(a), Some(b)) => strongly_equal(a.as_bytes(), b.as_bytes()),
+        (Some(a), Some(b)) => is_strong(a) && a == b,
         _ => false,
     }
 }
@@ -283,5 +350,60 @@ mod tests {
         assert!(range_holds(&map(&[("if-range", date)]), &stored, NOW));
         let at_once = map(&[("last-modified", date), ("date", date)]);
         assert!(!range_holds(&map(&[("if-range", date)]), &at_once, NOW));
+    }
+
+    #[test]
+    fn tags_of_variants_are_asked_about_together() {
+        let stored = [
+            map(&[("etag", "\"a,b\"")]),
+            map(&[("etag", "W/\"c\"")]),
+            map(&[("etag", "\"a,b\"")]),
+            map(&[("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT")]),
+        ];
+        let mut request = HeaderMap::new();
+        assert!(ask_which(&mut request, &stored));
+        let lines: Vec<_> = request.get_all(IF_NONE_MATCH).iter().collect();
+        assert_eq!(lines, ["\"a,b\"", "W/\"c\""]);
+        let chosen = |lines: &[(&'static str, &str)]| which(&map(lines), &stored);
+        assert_eq!(chosen(&[("etag", "\"c\"")]), Some(1));
+        assert_eq!(chosen(&[("etag", "\"a,b\"")]), Some(0));
+        assert_eq!(chosen(&[("etag", "\"d\"")]), None);
+        assert_eq!(chosen(&[]), None);
+        assert_eq!(which(&HeaderMap::new(), &stored[..1]), Some(0));
+        assert_eq!(which(&HeaderMap::new(), &stored[3..]), None);
+        for own in [
+            ("if-none-match", "\"x\""),
+            ("range", "bytes=0-1"),
+            ("if-match", "*"),
+        ] {
+            let mut request = map(&[own]);
+            assert!(!ask_which(&mut request, &stored), "{own:?}");
+            assert_eq!(request, map(&[own]));
+        }
+        assert!(!ask_which(&mut HeaderMap::new(), &stored[3..]));
+        let many: Vec<HeaderMap> = (0..40)
+            .map(|n| map(&[("etag", &format!("\"{n}\""))]))
+            .collect();
+        let mut request = HeaderMap::new();
+        assert!(ask_which(&mut request, &many));
+        assert_eq!(request.len(), MOST_TAGS);
+    }
+
+    #[test]
+    fn a_callers_own_tags_are_told_apart() {
+        let stored = map(&[("etag", "\"a,b\"")]);
+        assert!(!asks_about_others(
+            &map(&[("if-none-match", "\"a,b\"")]),
+            &stored
+        ));
+        assert!(asks_about_others(
+            &map(&[("if-none-match", "\"a,b\", \"c\"")]),
+            &stored
+        ));
+        assert!(asks_about(
+            &map(&[("if-none-match", "\"x\", W/\"a,b\"")]),
+            &stored
+        ));
+        assert!(!asks_about(&map(&[("if-none-match", "\"a\"")]), &stored));
     }
 }

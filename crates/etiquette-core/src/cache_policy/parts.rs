@@ -1,0 +1,327 @@
+//! Parts of one representation: what is missing to a whole, and how two bodies become one (RFC 9111, 3.3 and 3.4; RFC
+//! 9110, 14.2 and 15.3.7.3).
+//!
+//! Octets are put together only under one strong tag. Without one, what came first and what came later may belong to
+//! two versions, and no look at them tells.
+
+use http::StatusCode;
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
+
+use super::range::{Extent, content_range, part_length};
+use super::stored::StoredResponse;
+use super::validators::{is_conditional, is_for_the_origin, is_strong, same_strong_tag};
+
+/// A new body and a stored one as one body: the first `before` octets of the stored one, the new one, and the stored
+/// one from its octet `after` on.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Joined {
+    /// The head of the two together: a 200 if nothing is missing any more, else a 206.
+    pub head: StoredResponse,
+    /// So many octets of the stored body come first.
+    pub before: u64,
+    /// Where in the stored body the rest of it begins. Its length, if there is no rest.
+    pub after: u64,
+}
+
+/// Joins a `new` part with what is `stored`; `None` where they do not touch or are not known to be of one version.
+///
+/// The head is the stored one with the fields of the new one (RFC 9111, 3.2), as old as the new one.
+#[must_use]
+pub fn join(
+    stored: &StoredResponse,
+    stored_length: u64,
+    new: &StoredResponse,
+    new_length: u64,
+) -> Option<Joined> {
+    let Extent::Part {
+        first,
+        total: new_total,
+    } = new.extent()
+    else {
+        return None;
+    };
+    let (start, stored_total) = match stored.extent() {
+        Extent::Whole if stored.status() == StatusCode::OK => (0, Some(stored_length)),
+        Extent::Whole => return None,
+        Extent::Part { first, total } => (first, total),
+    };
+    if new_length == 0 || !same_strong_tag(stored.headers(), new.headers()) {
+        return None;
+    }
+    let total = match (stored_total, new_total) {
+        (Some(a), Some(b)) if a != b => return None,
+        (a, b) => a.or(b),
+    };
+    let stored_end = start.checked_add(stored_length)?;
+    let new_end = first.checked_add(new_length)?;
+    let touch = first <= stored_end && start <= new_end;
+    let (begin, end) = (start.min(first), stored_end.max(new_end));
+    if !touch || total.is_some_and(|total| end > total) {
+        return None;
+    }
+    Some(Joined {
+        head: joined_head(stored, new, begin, end, total),
+        before: first.saturating_sub(start),
+        after: new_end.saturating_sub(start).min(stored_length),
+    })
+}
+
+fn joined_head(
+    stored: &StoredResponse,
+    new: &StoredResponse,
+    begin: u64,
+    end: u64,
+    total: Option<u64>,
+) -> StoredResponse {
+    let mut headers = stored.updated_fields(new.headers());
+    headers.insert(CONTENT_LENGTH, (end - begin).into());
+    if begin == 0 && total == Some(end) {
+        headers.remove(CONTENT_RANGE);
+        new.with(StatusCode::OK, headers, Extent::Whole)
+    } else {
+        headers.insert(CONTENT_RANGE, content_range(begin, end - 1, total));
+        let extent = Extent::Part {
+            first: begin,
+            total,
+        };
+        new.with(StatusCode::PARTIAL_CONTENT, headers, extent)
+    }
+}
+
+/// Makes a request for a whole one for what the `stored` part of `length` octets lacks; otherwise leaves it alone.
+///
+/// The part must have a strong tag, which goes along as `If-Range`: an origin that has another version by now sends all
+/// of it. It must reach one end of the whole, so that one range is missing. A request that has conditions of its own
+/// stays as it is.
+pub fn ask_for_the_rest(request: &mut HeaderMap, stored: &StoredResponse, length: u64) -> bool {
+    let busy = request.contains_key(RANGE)
+        || request.contains_key(IF_RANGE)
+        || is_conditional(request)
+        || is_for_the_origin(request);
+    let Extent::Part { first, total } = stored.extent() else {
+        return false;
+    };
+    let Some(tag) = stored.headers().get(ETAG).filter(|tag| is_strong(tag)) else {
+        return false;
+    };
+    let end = first.saturating_add(length);
+    let range = if first == 0 && length > 0 && total != Some(end) {
+        format!("bytes={end}-")
+    } else if first > 0 && total == Some(end) {
+        format!("bytes=0-{}", first - 1)
+    } else {
+        return false;
+    };
+    let Ok(range) = HeaderValue::from_str(&range) else {
+        return false;
+    };
+    if busy {
+        return false;
+    }
+    request.insert(RANGE, range);
+    request.insert(IF_RANGE, tag.clone());
+    true
+}
+
+/// Takes the 206 that [`ask_for_the_rest`] brought for the missing octets; `None` when the two do not make a whole. The
+/// 206 says how many octets its body has to have.
+#[must_use]
+pub fn complete(
+    stored: &StoredResponse,
+    length: u64,
+    new: &StoredResponse,
+) -> Option<(Joined, u64)> {
+    let promised = part_length(new.headers())?;
+    let joined = join(stored, length, new, promised)?;
+    (joined.head.extent() == Extent::Whole).then_some((joined, promised))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cache_policy::part;
+    use crate::cache_policy::samples::{at, exchange, map};
+    use crate::cache_policy::{Exchange, Selecting};
+    use http::Version;
+
+    fn response(lines: &[(&'static str, &str)], exchange: &Exchange) -> StoredResponse {
+        let headers = map(lines);
+        let extent = part(&headers, None).unwrap_or(Extent::Whole);
+        let status = match extent {
+            Extent::Whole => StatusCode::OK,
+            Extent::Part { .. } => StatusCode::PARTIAL_CONTENT,
+        };
+        let selecting = Selecting::default();
+        StoredResponse::new(
+            status,
+            Version::HTTP_11,
+            &headers,
+            selecting,
+            extent,
+            exchange,
+            true,
+        )
+    }
+
+    fn tagged(range: &str) -> StoredResponse {
+        response(
+            &[("etag", "\"a\""), ("content-range", range)],
+            &exchange(0, 0),
+        )
+    }
+
+    fn rest(stored: &StoredResponse, length: u64, request: &[(&'static str, &str)]) -> HeaderMap {
+        let mut request = map(request);
+        ask_for_the_rest(&mut request, stored, length);
+        request
+    }
+
+    #[test]
+    fn two_neighbours_become_a_whole_under_the_newer_head() {
+        let old = [
+            ("etag", "\"a\""),
+            ("x", "old"),
+            ("link", "1"),
+            ("content-range", "bytes 0-3/10"),
+        ];
+        let old = response(&old, &exchange(0, 0));
+        let new = [
+            ("etag", "\"a\""),
+            ("x", "new"),
+            ("content-range", "bytes 4-9/10"),
+        ];
+        let new = response(&new, &exchange(20, 20));
+        let joined = join(&old, 4, &new, 6).unwrap();
+        assert_eq!((joined.before, joined.after), (4, 4));
+        assert_eq!(joined.head.status(), 200);
+        assert_eq!(joined.head.extent(), Extent::Whole);
+        assert!(!joined.head.headers().contains_key("content-range"));
+        for (name, value) in [("content-length", "10"), ("x", "new"), ("link", "1")] {
+            assert_eq!(joined.head.headers()[name], value, "{name}");
+        }
+        assert_eq!(joined.head.age(&at(21)).as_secs(), 1);
+    }
+
+    #[test]
+    fn only_one_strong_tag_and_one_length_join() {
+        let stored = tagged("bytes 0-3/10");
+        for other in [
+            &[("etag", "\"b\""), ("content-range", "bytes 4-9/10")][..],
+            &[("etag", "W/\"a\""), ("content-range", "bytes 4-9/10")],
+            &[
+                ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
+                ("content-range", "bytes 4-9/10"),
+            ],
+            &[("etag", "\"a\""), ("content-range", "bytes 4-9/11")],
+            &[("etag", "\"a\""), ("content-range", "bytes 5-9/10")],
+            &[("etag", "\"a\"")],
+        ] {
+            assert!(
+                join(&stored, 4, &response(other, &exchange(0, 0)), 6).is_none(),
+                "{other:?}"
+            );
+        }
+        let open = tagged("bytes 4-9/*");
+        assert_eq!(
+            join(&stored, 4, &open, 6).unwrap().head.extent(),
+            Extent::Whole
+        );
+        // Octets that are not there are not joined.
+        assert!(join(&tagged("bytes 0-9/20"), 10, &tagged("bytes 4-9/20"), 0).is_none());
+    }
+
+    #[test]
+    fn the_rest_is_asked_for_under_the_tag() {
+        let asked = rest(&tagged("bytes 0-3/10"), 4, &[]);
+        assert_eq!(
+            (&asked["range"], &asked["if-range"]),
+            (&"bytes=4-".parse().unwrap(), &"\"a\"".parse().unwrap())
+        );
+        assert_eq!(rest(&tagged("bytes 0-3/*"), 4, &[])["range"], "bytes=4-");
+        assert_eq!(rest(&tagged("bytes 4-9/10"), 6, &[])["range"], "bytes=0-3");
+        let nothing = [
+            (tagged("bytes 4-8/10"), 5),
+            (tagged("bytes 4-9/*"), 6),
+            (response(&[("etag", "\"a\"")], &exchange(0, 0)), 10),
+            (
+                response(
+                    &[("etag", "W/\"a\""), ("content-range", "bytes 0-3/10")],
+                    &exchange(0, 0),
+                ),
+                4,
+            ),
+            (
+                response(&[("content-range", "bytes 0-3/10")], &exchange(0, 0)),
+                4,
+            ),
+        ];
+        for (stored, length) in nothing {
+            assert!(rest(&stored, length, &[]).is_empty(), "{stored:?}");
+        }
+        for own in [
+            "range",
+            "if-none-match",
+            "if-match",
+            "if-range",
+            "if-modified-since",
+        ] {
+            assert_eq!(
+                rest(&tagged("bytes 0-3/10"), 4, &[(own, "bytes=1-2")]).len(),
+                1,
+                "{own}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_all_of_the_rest_completes() {
+        let stored = tagged("bytes 0-3/10");
+        assert_eq!(complete(&stored, 4, &tagged("bytes 4-9/10")).unwrap().1, 6);
+        for short in [
+            "bytes 4-8/10",
+            "bytes 5-9/10",
+            "bytes 0-3/10",
+            "bytes 4-9/*x",
+        ] {
+            assert!(complete(&stored, 4, &tagged(short)).is_none(), "{short}");
+        }
+    }
+
+    proptest! {
+        /// Whatever parts of one body come in whatever order: what is joined is that body's, octet for octet.
+        #[test]
+        fn joined_octets_are_the_octets_of_the_whole(
+            length in 1_u64..40,
+            parts in proptest::collection::vec((0_u64..40, 1_u64..20, any::<bool>()), 1..8),
+        ) {
+            let octets: Vec<u8> = (0..length).map(|n| u8::try_from(n).unwrap()).collect();
+            let place = |n: u64| usize::try_from(n).unwrap();
+            let mut held: Option<(StoredResponse, Vec<u8>)> = None;
+            for (first, count, says_total) in parts {
+                let first = first % length;
+                let last = (first + count - 1).min(length - 1);
+                let total = if says_total { length.to_string() } else { "*".to_owned() };
+                let new = tagged(&format!("bytes {first}-{last}/{total}"));
+                let body = octets[place(first)..=place(last)].to_vec();
+                let joined = held.as_ref().and_then(|(head, old)| {
+                    let joined = join(head, old.len() as u64, &new, body.len() as u64)?;
+                    let all = [&old[..place(joined.before)], &body, &old[place(joined.after)..]].concat();
+                    Some((joined.head, all))
+                });
+                held = Some(joined.unwrap_or((new, body)));
+                let (head, body) = held.as_ref().unwrap();
+                match head.extent() {
+                    Extent::Whole => prop_assert_eq!(body, &octets),
+                    Extent::Part { first, total } => {
+                        prop_assert!(total.is_none_or(|total| total == length));
+                        prop_assert_eq!(body, &octets[place(first)..place(first) + body.len()]);
+                        prop_assert_eq!(part_length(head.headers()), Some(body.len() as u64));
+                    }
+                }
+            }
+        }
+    }
+}
