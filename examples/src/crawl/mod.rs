@@ -91,7 +91,9 @@ async fn crawl_targets(
     if introduced.strangers {
         tokio::select! {
             () = stop.as_mut() => {
-                report.summary("stopped before the start")?;
+                if !args.json {
+                    report.summary("stopped before the start")?;
+                }
                 return Ok(Outcome { runs: Vec::new(), promises: None, stopped: true });
             }
             checked = engine.check_published() => match checked {

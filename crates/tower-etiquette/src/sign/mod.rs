@@ -27,7 +27,7 @@
 //! ```
 //!
 //! **Order**: innermost, so that each retry, each redirect and the requests for robots.txt are signed anew, with the
-//! headers as they are sent.
+//! headers as they are sent. In the ready-made client (feature `client`) that is where `ClientBuilder::sign` puts it.
 //!
 //! **The directory**: [`KeyDirectory`] serves the public keys at
 //! `/.well-known/http-message-signatures-directory` of the origin that the signatures name.
