@@ -36,6 +36,8 @@ use tower_etiquette::{
 };
 use tower_layer::Layer;
 
+use crate::named::{Named, is_loopback};
+
 /// The most octets of a page that are looked at for its title.
 const MOST: usize = 256 << 10;
 
@@ -49,18 +51,12 @@ pub struct Options {
     /// The address to listen on.
     #[arg(long, default_value = "127.0.0.1:8003")]
     pub listen: SocketAddr,
-    /// The operator's name for crawls.
-    #[arg(long, default_value = "ExampleBot")]
-    pub token: String,
+    /// Who asks. Without a name of its own the service asks nobody but this machine.
+    #[command(flatten)]
+    pub named: Named,
     /// The operator's name for pages that a person asked for.
-    #[arg(long, default_value = "Example-Preview")]
-    pub user_token: String,
-    /// The version behind the name.
-    #[arg(long, default_value = "0.1")]
-    pub bot_version: String,
-    /// A page that says what this service is and how to stop it.
-    #[arg(long, default_value = "https://www.example.com/bot.html")]
-    pub info_url: String,
+    #[arg(long, value_name = "T")]
+    pub user_token: Option<String>,
     /// Allows links to loopback, private and other addresses that are not public.
     #[arg(long)]
     pub allow_private: bool,
@@ -98,7 +94,10 @@ pub async fn serve(
     let app = Router::new()
         .route("/preview", get(preview))
         .route_service("/bot.html", DescriptionPage::new(&identity))
-        .with_state(fetch(identity, options)?);
+        .with_state(App {
+            nameless: options.user_token.is_none() || !options.named.missing().is_empty(),
+            fetch: fetch(identity, options)?,
+        });
     axum::serve(listener, app)
         .with_graceful_shutdown(stop)
         .await?;
@@ -106,8 +105,9 @@ pub async fn serve(
 }
 
 fn identity(options: &Options) -> Result<Identity, InvalidIdentity> {
-    Identity::builder(&options.token, &options.bot_version, &options.info_url)
-        .user_token(&options.user_token)
+    let user_token = options.user_token.as_deref().unwrap_or("Example-Preview");
+    let builder = options.named.builder().user_token(user_token);
+    builder
         .purpose("It shows the title of a page to people who paste its link into a message.")
         .build()
 }
@@ -140,11 +140,24 @@ struct Preview {
     body: String,
 }
 
-async fn preview(State(fetch): State<Fetch>, Query(wanted): Query<Wanted>) -> Response {
+/// What the handlers share.
+#[derive(Clone)]
+struct App {
+    fetch: Fetch,
+    /// The name is made up: nobody could be told who comes.
+    nameless: bool,
+}
+
+async fn preview(State(app): State<App>, Query(wanted): Query<Wanted>) -> Response {
     // Each visit is a person's own. That many who ask for one page at the same time cost its site one request is the
     // doing of the cache, as long as nothing tells them apart.
     let preview = match wanted.url.parse::<Uri>() {
-        Ok(url) => look(fetch, url).await,
+        Ok(url) if app.nameless && !is_loopback(&url) => Preview::problem(
+            StatusCode::FORBIDDEN,
+            "the site belongs to somebody, and this service has no name of its own: start it with --token, --user-token, \
+             --bot-version and --info-url",
+        ),
+        Ok(url) => look(app.fetch, url).await,
         Err(_) => Preview::problem(StatusCode::BAD_REQUEST, "the link is no URL"),
     };
     let kind = [("content-type", preview.kind)];
@@ -296,6 +309,16 @@ mod tests {
         assert_eq!(status, StatusCode::FORBIDDEN);
         assert_eq!(told["kind"], "address_not_public", "{told}");
         assert_eq!(site.log().connections(), 0);
+    }
+
+    #[tokio::test]
+    async fn nobody_else_is_asked_under_a_made_up_name() {
+        let (status, told) = ask(service().await, "https://site.example/page").await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert!(
+            told["detail"].as_str().unwrap().contains("--info-url"),
+            "{told}"
+        );
     }
 
     #[tokio::test]
