@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Empty};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 use tower_etiquette::conditional_cache::CacheStatus;
-use tower_etiquette::{Facts, Purpose, Session};
+use tower_etiquette::{Facts, Purpose, Refusal, Session};
 
 use crate::retention::{PAGE, World};
 
@@ -113,6 +113,28 @@ async fn a_crawl_and_a_person_do_not_share() {
     let pages = pages(&world);
     assert_eq!(pages.len(), 2);
     assert_ne!(pages[0]["user-agent"], pages[1]["user-agent"]);
+}
+
+/// A site that wants a pause is asked by nobody else, and each of them is told when to come back.
+#[tokio::test(start_paused = true)]
+async fn all_are_told_when_to_come_back() {
+    let world = World::new();
+    world.serve(429, &[("retry-after", "86400")]);
+    let mut visits = JoinSet::new();
+    for _ in 0..5 {
+        let client = world.client.clone();
+        visits.spawn(async move {
+            match client.oneshot(asked(&Session::new(), &[])).await {
+                Ok(answer) => Facts::of(&answer).unwrap().retry_at(),
+                Err(error) => Refusal::find(&*error).unwrap().retry_at(),
+            }
+        });
+    }
+    for retry_at in visits.join_all().await {
+        assert!(retry_at.is_some());
+    }
+    assert_eq!(pages(&world).len(), 1);
+    world.nothing_was_kept("a pause");
 }
 
 /// Whether `future` waits for something.

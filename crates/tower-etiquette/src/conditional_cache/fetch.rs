@@ -344,9 +344,13 @@ impl<St: ResponseStore> Fetch<St> {
         let fits = self.scope.is_personal()
             && self.parts.method == Method::GET
             && !ticket.is_outdated()
+            // Whoever is to come back later is told so by the host's pause, with the time.
             && !matches!(
                 status,
-                StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
+                StatusCode::NOT_MODIFIED
+                    | StatusCode::PARTIAL_CONTENT
+                    | StatusCode::TOO_MANY_REQUESTS
+                    | StatusCode::SERVICE_UNAVAILABLE
             )
             && is_anonymous(&self.parts.headers)
             && is_for_anybody(response.headers());
