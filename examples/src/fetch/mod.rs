@@ -278,4 +278,23 @@ mod tests {
         assert_eq!(exit, Exit::Usage);
         assert!(err.contains("--token"), "{err}");
     }
+
+    #[tokio::test]
+    async fn root_certificates_come_in_both_forms() {
+        let pem = "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n\
+                   another one:\n-----BEGIN CERTIFICATE-----\nBA==\n-----END CERTIFICATE-----\n";
+        let file = std::env::temp_dir().join(format!("etiquette-roots-{}", std::process::id()));
+        for (octets, expected) in [
+            (pem.as_bytes(), &[&[1, 2, 3][..], &[4]][..]),
+            (&[0x30, 0x82, 1], &[&[0x30, 0x82, 1]]),
+        ] {
+            std::fs::write(&file, octets).unwrap();
+            assert_eq!(roots(&file).unwrap(), expected);
+        }
+        std::fs::remove_file(&file).unwrap();
+        let missing = format!("--cacert={}", file.display());
+        let (exit, _, err) = fetch(&["--allow-private", &missing, "http://127.0.0.1/"]).await;
+        assert_eq!(exit, Exit::Usage);
+        assert!(err.contains("etiquette-roots"), "{err}");
+    }
 }
