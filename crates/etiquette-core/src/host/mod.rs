@@ -11,9 +11,13 @@
 //! **Pauses** only grow; each strikes once and halves the rate, which comes back with successes alone. A site that
 //! answers 429, or 403, for ever sees one request an hour in the end.
 //!
+//! **APIs under a key** have the limit that their site documents, in place of gap and places: a bucket of tokens, and a
+//! number of requests at once. Pauses and strikes of the host hold for them too.
+//!
 //! **Scope**: RFC 9110, 10.2.3 and 15.5.2 to 15.6.4; RFC 6585, 4; the non-standard Crawl-delay; the RateLimit field of
 //! the IETF draft. **Non-goals**: queues, locks and timers belong to the layers.
 
+mod api;
 mod classify;
 mod crawl_delay;
 mod group;
@@ -22,8 +26,10 @@ mod pack;
 mod policy;
 mod ratelimit;
 mod record;
+mod runs;
 mod state;
 
+pub use api::ApiAsk;
 pub use classify::{Answer, Signal};
 pub use group::GroupBy;
 pub use pace::{HostSnapshot, Pace, PaceReason};

@@ -14,6 +14,8 @@ pub enum PaceReason {
     Latency,
     /// The pace at which the site complained.
     Learnt,
+    /// The limit that the site documents for the API.
+    ApiLimit,
 }
 
 impl PaceReason {
@@ -25,6 +27,7 @@ impl PaceReason {
             Self::CrawlDelay => "crawl_delay",
             Self::Latency => "latency",
             Self::Learnt => "learnt",
+            Self::ApiLimit => "api_limit",
         }
     }
 }
@@ -63,7 +66,7 @@ pub struct HostSnapshot {
     pub shut_out: bool,
     /// The incidents that are not forgiven yet.
     pub strikes: u32,
-    /// The requests under way, up to the end of their body.
+    /// The requests under way, up to the end of their body, those to APIs included.
     pub in_flight: u32,
     /// The requests that wait.
     pub waiting: usize,

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::HostState;
+use super::runs::Runs;
 
 /// What [`HostState::pack`] keeps of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +20,9 @@ impl HostState {
         let at_rest = self.in_flight == 0
             && self.strikes == 0
             && self.learnt.is_zero()
-            && self.failed_pauses == 0
-            && self.shut_outs == 0
+            && self.runs.failed_pauses == 0
+            && self.runs.shut_outs == 0
+            && self.apis.is_empty()
             && self.paused_until(now).is_none()
             && self.crawl_delays.is_empty();
         if !at_rest {
@@ -34,8 +36,8 @@ impl HostState {
             None => 0,
         };
         let runs = [
-            u8::try_from(self.failures).ok()?,
-            u8::try_from(self.refusals).ok()?,
+            u8::try_from(self.runs.failures).ok()?,
+            u8::try_from(self.runs.refusals).ok()?,
         ];
         let [epoch_low, epoch_high] = u16::try_from(self.epoch).ok()?.to_le_bytes();
         Some(PackedHost([
@@ -59,8 +61,11 @@ impl HostState {
             last_end: Some(start + Duration::from_millis(end.into())),
             latency: Duration::from_micros(latency.into()),
             started: started.into(),
-            failures: failures.into(),
-            refusals: refusals.into(),
+            runs: Runs {
+                failures: failures.into(),
+                refusals: refusals.into(),
+                ..Runs::default()
+            },
             epoch: u16::from_le_bytes([epoch_low, epoch_high]).into(),
             ..Self::default()
         }
@@ -90,7 +95,7 @@ mod tests {
         let due = state.due(&policy, now, Ask::pace());
         let later = unpacked.due(&policy, now, Ask::pace());
         assert!(later >= due && later <= due + Duration::from_millis(2));
-        assert_eq!((unpacked.failures, unpacked.started), (1, 1));
+        assert_eq!((unpacked.runs.failures, unpacked.started), (1, 1));
     }
 
     #[test]

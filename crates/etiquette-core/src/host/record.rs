@@ -9,13 +9,15 @@
 //! wait, at most up to the recorded length: one that stands before the record gives all of it. A clock that was set
 //! forward looks like time that has passed, and nothing tells the two apart.
 //!
-//! **Scope**: pauses, strikes, rate, and the runs that go with them. **Non-goals**: the gap of a host that never
+//! **Scope**: pauses, strikes, rate, and the runs that go with them. **Non-goals**: the tokens of APIs, whose buckets are
+//! full after a restart, though without a burst as long as strikes are left; the gap of a host that never
 //! complained, and runs of failures and refusals that have not led to a pause yet: they would cost a write for each
 //! request.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use super::HostState;
+use super::runs::Runs;
 use crate::Now;
 use crate::clock::later;
 
@@ -92,7 +94,8 @@ impl HostState {
         if pause_until.is_none() && self.strikes == 0 {
             return None;
         }
-        let since = match (self.strikes, self.last_start.max(self.last_unplaced)) {
+        let runs = self.longest_runs();
+        let since = match (self.strikes, self.last_start_of_any()) {
             (1.., Some(start)) => self
                 .recover_from
                 .map_or(Duration::ZERO, |from| start.saturating_duration_since(from)),
@@ -103,10 +106,10 @@ impl HostState {
             strikes: self.strikes,
             rate: self.rate.to_bits(),
             runs: [
-                self.failures,
-                self.failed_pauses,
-                self.refusals,
-                self.shut_outs,
+                runs.failures,
+                runs.failed_pauses,
+                runs.refusals,
+                runs.shut_outs,
             ],
             hour: since.as_secs() / 3_600,
         })
@@ -117,6 +120,7 @@ impl HostState {
         self.mark(now.monotonic)?;
         let moment = |instant: Option<Instant>| instant.map(|at| Moment::of(at, now.monotonic));
         let pause_until = self.paused_until(now.monotonic);
+        let runs = self.longest_runs();
         Some(HostRecord {
             written: now.wall,
             pause: pause_until.map_or(Duration::ZERO, |until| until - now.monotonic),
@@ -124,16 +128,26 @@ impl HostState {
             rate: self.rate,
             learnt: self.learnt,
             latency: self.latency,
-            last_start: moment(self.last_start.max(self.last_unplaced)),
+            last_start: moment(self.last_start_of_any()),
             recover_from: moment(self.recover_from),
             last_epoch: moment(self.last_epoch),
             good_minute: self.good_minute,
             good_half_hour: self.good_half_hour,
-            failures: self.failures,
-            failed_pauses: self.failed_pauses,
-            refusals: self.refusals,
-            shut_outs: self.shut_outs,
+            failures: runs.failures,
+            failed_pauses: runs.failed_pauses,
+            refusals: runs.refusals,
+            shut_outs: runs.shut_outs,
         })
+    }
+
+    /// Pages and APIs are not told apart any more after a restart: the longest of each run goes on.
+    fn longest_runs(&self) -> Runs {
+        self.apis.longest_runs(self.runs)
+    }
+
+    fn last_start_of_any(&self) -> Option<Instant> {
+        let last = self.last_start.max(self.last_unplaced);
+        last.max(self.apis.last_start())
     }
 
     /// Takes over what a journal knows. Where something is known already, the slower of the two holds.
@@ -155,10 +169,12 @@ impl HostState {
         self.latency = self.latency.max(record.latency);
         self.last_start = self.last_start.max(at(record.last_start));
         self.recover_from = self.recover_from.max(at(record.recover_from));
-        self.failures = self.failures.max(record.failures);
-        self.failed_pauses = self.failed_pauses.max(record.failed_pauses);
-        self.refusals = self.refusals.max(record.refusals);
-        self.shut_outs = self.shut_outs.max(record.shut_outs);
+        self.runs = self.runs.max(Runs {
+            failures: record.failures,
+            failed_pauses: record.failed_pauses,
+            refusals: record.refusals,
+            shut_outs: record.shut_outs,
+        });
         self.epoch += 1;
         self.last_epoch = self.last_epoch.max(at(record.last_epoch));
     }

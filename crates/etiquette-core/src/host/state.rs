@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use super::api::{ApiAsk, Apis};
 use super::classify::{Answer, Signal};
 use super::crawl_delay::CrawlDelays;
 use super::pace::{HostSnapshot, Pace, PaceReason};
 use super::policy::{HostPolicy, LONGEST_PAUSE};
+use super::runs::Runs;
 use crate::Now;
 use crate::clock::{LONGEST, later};
 
@@ -14,7 +16,7 @@ const SHUT_OUT_PAUSE: Duration = Duration::from_secs(60);
 const MINUTE: Duration = Duration::from_secs(60);
 const HALF_HOUR: Duration = Duration::from_secs(1_800);
 /// Without a request for so long after its pause a host is a stranger again.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3_600);
+pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// What a gap follows, but no promise rests on, is kept so long.
 const LATENCY_KEPT: Duration = Duration::from_secs(600);
 /// What a successful minute gives back of the full rate.
@@ -51,12 +53,9 @@ pub struct HostState {
     /// The minute and the half-hour since then that have seen a success and are not over yet.
     pub(super) good_minute: Option<u64>,
     pub(super) good_half_hour: Option<u64>,
-    /// Failures in a row, and pauses that ended with another failure.
-    pub(super) failures: u32,
-    pub(super) failed_pauses: u32,
-    /// Answers of 401, 403 and 451 in a row, and the pauses made for them.
-    pub(super) refusals: u32,
-    pub(super) shut_outs: u32,
+    /// What its pages answered in a row.
+    pub(super) runs: Runs,
+    pub(super) apis: Apis,
     pub(super) epoch: u64,
     /// When it last grew.
     pub(super) last_epoch: Option<Instant>,
@@ -70,6 +69,8 @@ pub struct Ask {
     pub pauses_only: bool,
     /// Somebody else keeps the gap, or it is a further step of a visit that has taken its gap already.
     pub gap_taken: bool,
+    /// The limit of an API takes the place of gap and places. Stores that several processes share are not asked for it.
+    pub api: Option<ApiAsk>,
 }
 
 /// Whether a request may start now.
@@ -92,8 +93,10 @@ pub struct Received {
     pub started: Instant,
     /// What came back.
     pub answer: Answer,
-    /// Whether it was a page; robots.txt is none.
+    /// Whether it was a page, or an API's answer; robots.txt is neither.
     pub page: bool,
+    /// The number of the API that answered, if it has a limit of its own.
+    pub api: Option<u64>,
     /// Whether the time since the start is the site's latency, and not also that of other lines further in.
     pub timed: bool,
     /// A number from 0 to 1, drawn anew for each answer, that decides the share added to a pause.
@@ -112,7 +115,16 @@ impl Ask {
     pub fn pauses() -> Self {
         Self {
             pauses_only: true,
-            gap_taken: false,
+            ..Self::default()
+        }
+    }
+
+    /// Asks for a place and a token of an API.
+    #[must_use]
+    pub fn api(api: ApiAsk) -> Self {
+        Self {
+            api: Some(api),
+            ..Self::default()
         }
     }
 }
@@ -125,6 +137,7 @@ impl Received {
             started,
             answer,
             page,
+            api: None,
             timed: true,
             jitter,
         }
@@ -134,6 +147,14 @@ impl Received {
     #[must_use]
     pub fn untimed(mut self) -> Self {
         self.timed = false;
+        self
+    }
+
+    /// The same from the API `number`: what it answers in a row is counted apart from pages, and it does not make the gap
+    /// between pages shorter.
+    #[must_use]
+    pub fn of_api(mut self, number: Option<u64>) -> Self {
+        self.api = number;
         self
     }
 }
@@ -160,10 +181,8 @@ impl Default for HostState {
             recover_from: None,
             good_minute: None,
             good_half_hour: None,
-            failures: 0,
-            failed_pauses: 0,
-            refusals: 0,
-            shut_outs: 0,
+            runs: Runs::default(),
+            apis: Apis::default(),
             epoch: 0,
             last_epoch: None,
         }
@@ -180,6 +199,9 @@ impl HostState {
 
     /// Whether a request may start at `now`.
     pub fn decide(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Decision {
+        if let (Some(api), false) = (ask.api, ask.pauses_only) {
+            return self.decide_api(now, api);
+        }
         let due = self.due(policy, now, ask);
         if ask.pauses_only {
             return if due <= now {
@@ -201,6 +223,9 @@ impl HostState {
 
     /// The earliest start by pause and gap, whether or not a place is free; not before `now`.
     pub fn due(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Instant {
+        if let (Some(api), false) = (ask.api, ask.pauses_only) {
+            return self.due_api(now, api);
+        }
         self.settle(now);
         let mut due = now.max(self.pause_until.unwrap_or(now));
         if ask.pauses_only {
@@ -220,12 +245,29 @@ impl HostState {
         due
     }
 
-    /// The least time between two starts, as known at `now`.
+    /// The least time between two starts that ask the same, as known at `now`. A burst of an API that was idle is not
+    /// spaced: [`HostState::saved_up`].
+    pub fn gap_of(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Duration {
+        self.pace_of(policy, now, ask).gap
+    }
+
+    /// The gap between two starts that ask the same, and what determines it.
+    pub fn pace_of(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Pace {
+        match ask.api {
+            Some(api) => {
+                self.settle(now);
+                self.pace_of_api(api)
+            }
+            None => self.pace(policy, now),
+        }
+    }
+
+    /// The least time between two starts of pages, as known at `now`.
     pub fn gap(&mut self, policy: &HostPolicy, now: Instant) -> Duration {
         self.pace(policy, now).gap
     }
 
-    /// The gap, and what determines it.
+    /// The gap between pages, and what determines it.
     pub fn pace(&mut self, policy: &HostPolicy, now: Instant) -> Pace {
         self.settle(now);
         let (base, reason) = self.base_gap(policy, now);
@@ -242,10 +284,10 @@ impl HostState {
         self.pause_until.filter(|until| *until > now)
     }
 
-    /// Whether the site has refused so many pages in a row that the client counts as shut out.
+    /// Whether the site has refused so many pages, or answers of one API, in a row that the client counts as shut out.
     #[must_use]
     pub fn is_shut_out(&self, policy: &HostPolicy) -> bool {
-        self.refusals >= policy.shut_out_after.get()
+        self.runs.refusals.max(self.apis.most_refusals()) >= policy.shut_out_after.get()
     }
 
     /// Grows with each pause, and with each run of refusals that shuts the client out or is over: what was learnt
@@ -286,10 +328,16 @@ impl HostState {
         self.last_end
     }
 
-    /// The requests that hold a place.
+    /// The requests that hold a place, those of APIs apart.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// The requests that hold a place, those of APIs included.
+    #[must_use]
+    pub fn under_way(&self) -> u32 {
+        self.in_flight + self.apis.in_flight()
     }
 
     /// Whether forgetting the host would change nothing that it is owed: nobody is under way, pause and gap are over,
@@ -298,12 +346,16 @@ impl HostState {
         if self.in_flight > 0 || self.due(policy, now, Ask::pace()) > now || self.strikes > 0 {
             return false;
         }
+        self.apis.forget(now, pressure);
+        if !self.apis.is_empty() {
+            return false;
+        }
         // With several places the end of a body sets no gap, but the host was in use until then.
         let idle = match self.last_end.max(self.last_start).max(self.last_unplaced) {
             Some(last) => now.saturating_duration_since(last),
             None => Duration::MAX,
         };
-        let runs = self.failures > 0 || self.refusals > 0;
+        let runs = self.runs.failures > 0 || self.runs.refusals > 0;
         pressure
             || idle >= FORGOTTEN_AFTER
             || !runs && (self.latency_gap(policy) <= policy.min_gap || idle >= LATENCY_KEPT)
@@ -330,7 +382,7 @@ impl HostState {
                 .map(|until| now.wall_at(until)),
             shut_out: self.is_shut_out(policy),
             strikes: self.strikes,
-            in_flight: self.in_flight,
+            in_flight: self.under_way(),
             waiting,
             started: self.started,
         }
@@ -361,10 +413,14 @@ impl HostState {
 
     /// The gap at the present rate: at most an hour by strikes, never less than the gap itself.
     fn scaled(&self, gap: Duration) -> Duration {
-        if self.rate >= 1.0 {
+        self.scaled_by(gap, self.rate)
+    }
+
+    pub(super) fn scaled_by(&self, gap: Duration, rate: f64) -> Duration {
+        if rate >= 1.0 {
             return gap;
         }
-        let scaled = gap.min(LONGEST).as_secs_f64() / self.rate;
+        let scaled = gap.min(LONGEST).as_secs_f64() / rate;
         let longest = LONGEST_PAUSE.max(gap);
         if scaled >= longest.as_secs_f64() {
             longest
@@ -434,7 +490,7 @@ impl HostState {
             .last_strike
             .is_some_and(|strike| received.started <= strike);
         if received.page && !late {
-            self.end_runs(policy, now, received.answer.signal);
+            self.end_runs(policy, now, received);
         }
         let answer = received.answer;
         match answer.signal {
@@ -452,7 +508,7 @@ impl HostState {
             }
             Signal::Refused => {
                 if received.page {
-                    self.refused(policy, now, late, received.jitter);
+                    self.refused(policy, now, late, received);
                 }
                 self.pause_as_asked(policy, now, received);
             }
@@ -474,17 +530,20 @@ impl HostState {
 
     fn failed(&mut self, policy: &HostPolicy, now: Instant, late: bool, received: &Received) {
         let unavailable = received.answer.signal == Signal::Unavailable;
+        let runs = self.runs_of(received);
         if !late {
-            self.failures = self.failures.saturating_add(1);
+            runs.failures = runs.failures.saturating_add(1);
         }
         // A single failure other than 503 may be chance.
-        let pauses = unavailable || self.failures >= 2 || late && self.failed_pauses > 0;
+        let pauses = unavailable || runs.failures >= 2 || late && runs.failed_pauses > 0;
         if pauses {
             if !late {
-                self.failed_pauses = self.failed_pauses.saturating_add(1);
+                runs.failed_pauses = runs.failed_pauses.saturating_add(1);
+            }
+            let default = doubled(policy.pause_503, runs.failed_pauses);
+            if !late {
                 self.strike(policy, now);
             }
-            let default = doubled(policy.pause_503, self.failed_pauses);
             let pause = match received.answer.wait {
                 Some(wait) if unavailable => wait,
                 Some(wait) => wait.max(default),
@@ -496,32 +555,37 @@ impl HostState {
         }
     }
 
-    fn refused(&mut self, policy: &HostPolicy, now: Instant, late: bool, jitter: f64) {
+    fn refused(&mut self, policy: &HostPolicy, now: Instant, late: bool, received: &Received) {
+        let runs = self.runs_of(received);
         if !late {
-            self.refusals = self.refusals.saturating_add(1);
+            runs.refusals = runs.refusals.saturating_add(1);
         }
-        if self.is_shut_out(policy) {
+        if runs.refusals >= policy.shut_out_after.get() {
             if !late {
-                self.shut_outs = self.shut_outs.saturating_add(1);
+                runs.shut_outs = runs.shut_outs.saturating_add(1);
+            }
+            let pause = doubled(SHUT_OUT_PAUSE, runs.shut_outs);
+            if !late {
                 self.strike(policy, now);
             }
-            let pause = doubled(SHUT_OUT_PAUSE, self.shut_outs);
-            self.pause(policy, now, pause, jitter, true);
+            self.pause(policy, now, pause, received.jitter, true);
         }
     }
 
-    /// A page answer ends the runs that it does not continue.
-    fn end_runs(&mut self, policy: &HostPolicy, now: Instant, signal: Signal) {
-        if signal != Signal::Refused && self.refusals > 0 {
-            if self.is_shut_out(policy) {
-                self.new_epoch(now);
-            }
-            self.refusals = 0;
-            self.shut_outs = 0;
+    /// An answer ends the runs that it does not continue.
+    fn end_runs(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
+        let shut_out = self.is_shut_out(policy);
+        self.runs_of(received).end_with(received.answer.signal);
+        if shut_out && !self.is_shut_out(policy) {
+            self.new_epoch(now);
         }
-        if matches!(signal, Signal::Success | Signal::Neutral | Signal::Refused) {
-            self.failures = 0;
-            self.failed_pauses = 0;
+    }
+
+    /// The runs of the part of the host that answered.
+    fn runs_of(&mut self, received: &Received) -> &mut Runs {
+        match received.api.and_then(|number| self.apis.get_mut(number)) {
+            Some(api) => &mut api.runs,
+            None => &mut self.runs,
         }
     }
 
@@ -529,7 +593,7 @@ impl HostState {
     fn measure(&mut self, latency: Duration, received: &Received) {
         if latency > self.latency {
             self.latency = latency;
-        } else if received.page && received.answer.counts_for_latency {
+        } else if received.page && received.api.is_none() && received.answer.counts_for_latency {
             self.latency = (self.latency + latency) / 2;
         }
     }
@@ -603,8 +667,8 @@ impl HostState {
                 .is_some_and(|minute| minute < since / MINUTE.as_secs())
             {
                 self.good_minute = None;
-                let ceiling = CEILING * 0.5_f64.powi(self.strikes.min(64) as i32 - 1);
-                self.rate = (self.rate + RECOVERY).min(ceiling).max(self.rate);
+                let most = ceiling(self.strikes);
+                self.rate = (self.rate + RECOVERY).min(most).max(self.rate);
             }
             if self
                 .good_half_hour
@@ -620,16 +684,19 @@ impl HostState {
         let last = self
             .last_start
             .max(self.last_unplaced)
+            .max(self.apis.last_start())
             .max(self.pause_until);
-        if self.in_flight == 0
+        if self.under_way() == 0
             && last.is_some_and(|last| now.saturating_duration_since(last) >= FORGOTTEN_AFTER)
         {
+            self.apis.forget_runs();
             *self = Self {
                 last_start: self.last_start,
                 last_unplaced: self.last_unplaced,
                 last_end: self.last_end,
                 started: self.started,
                 crawl_delays: std::mem::take(&mut self.crawl_delays),
+                apis: std::mem::take(&mut self.apis),
                 epoch: self.epoch,
                 last_epoch: self.last_epoch,
                 ..Self::default()
@@ -645,7 +712,7 @@ impl HostState {
         self.good_half_hour = None;
     }
 
-    fn count_start(&mut self, now: Instant) {
+    pub(super) fn count_start(&mut self, now: Instant) {
         self.roll_second(now);
         self.starts_in_second = self.starts_in_second.saturating_add(1);
     }
@@ -676,6 +743,11 @@ impl HostState {
         let earlier = f64::from(self.starts_in_earlier) * (1.0 - into).clamp(0.0, 1.0);
         self.starts_in_second.saturating_add(earlier as u32)
     }
+}
+
+/// How far minutes alone bring the rate back under so many strikes.
+pub(super) fn ceiling(strikes: u32) -> f64 {
+    CEILING * 0.5_f64.powi(strikes.clamp(1, 64) as i32 - 1)
 }
 
 /// `first` × 2^(`times` − 1), at most an hour, or `first` if that is longer.

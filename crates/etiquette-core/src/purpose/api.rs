@@ -74,7 +74,15 @@ impl ApiKey {
     }
 }
 
-/// The limit that the site documents for an API.
+/// The limit that the site documents for an API: a bucket of `burst` tokens that gains `requests` in each span of `per`,
+/// and takes one for each start. So at most `burst` + `requests` × t / `per` requests start in any time t.
+///
+/// The bucket belongs to the API's prefix and key together. Requests to it take neither the gap nor the places of the host,
+/// and crawls no tokens; pauses hold both. After a 429 or 503 there is no burst until the full rate is back.
+///
+/// Where the hosts are shared with other processes through a store, whose budget has no buckets, such a request keeps the
+/// stricter of the host's shared budget and its limit: the gap before it is at least `per` / `requests` to any other start
+/// on the host, by any process, and there is no burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApiLimit {
@@ -125,6 +133,8 @@ pub enum InvalidApi {
     Key,
     /// There is no link to where the limits are documented.
     Documentation,
+    /// The limit counts over a span of nothing.
+    Limit,
 }
 
 impl fmt::Display for InvalidApi {
@@ -133,6 +143,7 @@ impl fmt::Display for InvalidApi {
             Self::Prefix => "the prefix is no absolute http or https URL without a query",
             Self::Key => "the query field of the key has no name",
             Self::Documentation => "there is no link to the documentation of its limits",
+            Self::Limit => "the span over which its limit counts is zero",
         })
     }
 }
@@ -159,6 +170,9 @@ impl Api {
         }
         if matches!(&key, ApiKey::Query(name) if name.is_empty()) {
             return Err(InvalidApi::Key);
+        }
+        if limit.per.is_zero() {
+            return Err(InvalidApi::Limit);
         }
         let documented_at = documented_at.into();
         let documentation = documented_at.parse::<Uri>();
@@ -377,6 +391,16 @@ mod tests {
                 "see the docs"
             ),
             Err(InvalidApi::Documentation)
+        );
+        let limit = ApiLimit::new(NonZeroU32::MIN, Duration::ZERO);
+        assert_eq!(
+            Api::new(
+                "https://a.example",
+                ApiKey::query("k"),
+                limit,
+                "https://a.example/"
+            ),
+            Err(InvalidApi::Limit)
         );
     }
 }
