@@ -2,6 +2,7 @@
 //! whatever is dropped when. Time is paused, so that waits are exact and cost nothing.
 
 mod accept;
+mod api;
 mod drops;
 mod naming;
 mod order;

@@ -13,6 +13,7 @@ mod scenario;
 #[path = "../vectors/retry_after/site.rs"]
 mod site;
 
+mod api;
 #[path = "../compare/src/scale/sim.rs"]
 mod sim;
 
@@ -35,11 +36,8 @@ const LAYERS: &[&[&str]] = &[
 
 #[test]
 fn never_sooner_whatever_happens() {
-    let cases = std::env::var("ETIQUETTE_CASES")
-        .map(|cases| cases.parse().expect("ETIQUETTE_CASES is a number"))
-        .unwrap_or(1_000);
     let mut runner = TestRunner::new(Config {
-        cases,
+        cases: cases(1_000),
         failure_persistence: None,
         max_shrink_iters: 2_000,
         ..Config::default()
@@ -52,6 +50,13 @@ fn never_sooner_whatever_happens() {
     if let Err(failure) = outcome {
         panic!("{failure}");
     }
+}
+
+/// How many cases are played, unless the environment says otherwise.
+fn cases(usual: u32) -> u32 {
+    std::env::var("ETIQUETTE_CASES")
+        .map(|cases| cases.parse().expect("ETIQUETTE_CASES is a number"))
+        .unwrap_or(usual)
 }
 
 /// A million with `cargo run --release -p compare -- scale`.

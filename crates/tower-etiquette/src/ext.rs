@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use etiquette_core::cache_policy::CacheStatus;
 use etiquette_core::host::Pace;
 use etiquette_core::preferences::{Preferences, Use, Wish};
+use etiquette_core::purpose::Api;
 use etiquette_core::{Identity, Now, Purpose, PurposeKind, Refusal};
 use http::{Extensions, Request, Response};
 
@@ -30,6 +31,10 @@ pub(crate) struct Context {
     pub(crate) visit: Option<Visit>,
     /// The hosts whose budget holds a place for this request already.
     pub(crate) held_by: HostsSet,
+    /// The hosts that have counted its start already, without a place.
+    pub(crate) counted_by: HostsSet,
+    /// The largest gap of the budgets that hold a place for it.
+    pub(crate) gap: Duration,
     /// A retry layer further out wants to know whether a budget on the same hosts is below it.
     pub(crate) handshake: Option<Arc<Handshake>>,
 }
@@ -77,6 +82,14 @@ pub(crate) struct Handshake {
 /// The purpose that holds for a request; absent is a crawl, and so is an API request without its key.
 pub(crate) fn purpose<B>(request: &Request<B>) -> PurposeKind {
     Purpose::kind_of(request.extensions(), request.uri(), request.headers())
+}
+
+/// The API that a request names.
+pub(crate) fn api<B>(request: &Request<B>) -> Option<Api> {
+    match request.extensions().get() {
+        Some(Purpose::Api(api)) => Some(api.clone()),
+        _ => None,
+    }
 }
 
 /// robots.txt's word on one request, asked at the moment at which it would start.

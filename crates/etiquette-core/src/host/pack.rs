@@ -24,6 +24,7 @@ impl HostState {
             && self.runs.shut_outs == 0
             && self.apis.is_empty()
             && self.paused_until(now).is_none()
+            && self.spaced_until.is_none_or(|until| until <= now)
             && self.crawl_delays.is_empty();
         if !at_rest {
             return None;

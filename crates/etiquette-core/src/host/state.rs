@@ -32,6 +32,9 @@ pub struct HostState {
     /// further in.
     pub(super) last_unplaced: Option<Instant>,
     pub(super) last_end: Option<Instant>,
+    /// Until then nothing is let go that asks for pauses only, because the last one was held: see
+    /// [`HostState::let_go`].
+    pub(super) spaced_until: Option<Instant>,
     pub(super) in_flight: u32,
     pub(super) granted: u32,
     pub(super) started: u64,
@@ -165,6 +168,7 @@ impl Default for HostState {
             last_start: None,
             last_unplaced: None,
             last_end: None,
+            spaced_until: None,
             in_flight: 0,
             granted: 0,
             started: 0,
@@ -229,6 +233,7 @@ impl HostState {
         self.settle(now);
         let mut due = now.max(self.pause_until.unwrap_or(now));
         if ask.pauses_only {
+            due = due.max(self.spaced_until.unwrap_or(now));
             let last = self.last_start.max(self.last_unplaced);
             if let (Some(start), true, false) = (last, self.strikes > 0, ask.gap_taken) {
                 due = due.max(later(start, self.scaled(self.learnt)));
@@ -343,7 +348,9 @@ impl HostState {
     /// Whether forgetting the host would change nothing that it is owed: nobody is under way, pause and gap are over,
     /// the rate is full. Under `pressure` what only makes a good pace better is given up too.
     pub fn is_forgettable(&mut self, policy: &HostPolicy, now: Instant, pressure: bool) -> bool {
-        if self.in_flight > 0 || self.due(policy, now, Ask::pace()) > now || self.strikes > 0 {
+        let due = self.due(policy, now, Ask::pace());
+        let due = due.max(self.spaced_until.unwrap_or(due));
+        if self.in_flight > 0 || due > now || self.strikes > 0 {
             return false;
         }
         self.apis.forget(now, pressure);
@@ -470,7 +477,20 @@ impl HostState {
     /// Stamps the start of a request that holds no place.
     pub fn start_unplaced(&mut self, now: Instant) {
         self.last_unplaced = Some(self.last_unplaced.map_or(now, |last| last.max(now)));
+        self.started += 1;
         self.count_start(now);
+    }
+
+    /// A request without a place was held here, after a budget elsewhere had started it. Those that the same budget started
+    /// meanwhile, each a gap after the one before, are let go by that gap, too.
+    pub fn let_go(&mut self, now: Instant, gap: Duration) {
+        self.spaced_until = self.spaced_until.max(Some(later(now, gap)));
+    }
+
+    /// A request that was started has started without a place before, and was counted then.
+    pub fn counted_before(&mut self) {
+        self.started = self.started.saturating_sub(1);
+        self.starts_in_second = self.starts_in_second.saturating_sub(1);
     }
 
     /// Gives the place of a started request back: its body has ended, failed or was dropped.

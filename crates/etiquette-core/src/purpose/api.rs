@@ -51,7 +51,7 @@ struct Inner {
 }
 
 /// Where a request to an API carries its key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ApiKey {
     /// In this header.
@@ -208,8 +208,8 @@ impl Api {
 
     /// The limit that the site documents.
     #[must_use]
-    pub fn limit(&self) -> &ApiLimit {
-        &self.0.limit
+    pub fn limit(&self) -> ApiLimit {
+        self.0.limit
     }
 
     /// Where the site documents it.

@@ -6,6 +6,11 @@
 //! **Defaults** (see [`HostPolicy`](crate::HostPolicy)): one place, a gap of 1 s, five times the latency up to 30 s,
 //! Crawl-delays up to 300 s, at most 1,000 requests waiting for at most 10 minutes.
 //!
+//! **APIs under a key** ([`Purpose::Api`](crate::Purpose)): a line of its own for each declared prefix and key, up to 16 of
+//! one host in use at a time (beyond that `hosts_full`), under the limit of the declaration. Its requests take no gap and no
+//! place of the host, and pages none of its tokens; pauses and strikes are the host's and hold both. Where the hosts are
+//! shared through a store there is no bucket: the stricter of the host's budget and the limit holds, without a burst.
+//!
 //! A place is held from the start to the end of the response's body, because that is how long the site is busy with the
 //! request. Waiting is first come, first served, costs no task, and nothing is booked ahead.
 //!

@@ -3,13 +3,13 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context as Task, Poll};
 
-use etiquette_core::Origin;
+use etiquette_core::{Origin, PurposeKind};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use tower_service::Service;
 
 use super::{HostBudgetLayer, PlaceLost, ResponseBody, ResponseFuture};
-use crate::ext::{Context, Facts, purpose};
+use crate::ext::{Context, Facts, api, purpose};
 use crate::hosts::{Hosts, Manner, admit, origin_of};
 use crate::macros::inner_accessors;
 use crate::ready::ready;
@@ -112,8 +112,10 @@ where
     }
 
     let origin = origin_of(request.uri(), origin)?;
+    let purpose = purpose(&request);
     let manner = Manner {
-        purpose: purpose(&request),
+        purpose,
+        api: api(&request).filter(|_| purpose == PurposeKind::Api),
         pauses_only: false,
         paced_elsewhere: false,
         never_wait,
@@ -121,9 +123,9 @@ where
     };
     let (mut service, mut permit) =
         admit(&hosts, &origin, request.extensions(), manner, inner).await?;
-    Context::of(request.extensions_mut())
-        .held_by
-        .insert(hosts.id());
+    let context = Context::of(request.extensions_mut());
+    context.held_by.insert(hosts.id());
+    context.gap = context.gap.max(permit.pace().gap);
     let asks_for_head = request.method() == Method::HEAD;
 
     let mut call = pin!(service.call(request));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use etiquette_core::Now;
 use etiquette_core::host::{
-    Ask, Decision, HostMark, HostPolicy, HostRecord, HostState, PackedHost, Received,
+    ApiAsk, Ask, Decision, HostMark, HostPolicy, HostRecord, HostState, PackedHost, Received,
 };
 use etiquette_core::refusal::HostRefusal;
 
@@ -20,6 +20,9 @@ const FULL: Denied = Denied {
     retry_at: None,
 };
 
+/// How many APIs of one host are in use at a time. A program declares few.
+const MOST_APIS: usize = 16;
+
 /// A body counts as being read when something of it was polled within so long.
 const UNREAD: Duration = Duration::from_secs(1);
 
@@ -29,8 +32,13 @@ pub(crate) struct Host {
     pub(super) name: Box<str>,
     pub(super) policy: Arc<HostPolicy>,
     core: Mutex<Core>,
-    /// Bodies whose reader waits for more, and how often any body was polled: kept apart from the lock, because each
-    /// frame of each body touches them.
+    meter: Meter,
+}
+
+/// Bodies whose reader waits for more, and how often any body was polled: kept apart from the lock, because each frame of
+/// each body touches them.
+#[derive(Debug, Default)]
+struct Meter {
     reading: AtomicU32,
     polls: AtomicU64,
 }
@@ -38,14 +46,31 @@ pub(crate) struct Host {
 #[derive(Debug, Default)]
 pub(super) struct Core {
     pub(super) state: HostState,
-    pub(super) queue: Queue,
-    /// Requests under way of which only the body is left.
-    bodies: u32,
+    /// Numbers the places of all lines.
+    places: u64,
+    line: Line,
+    /// The lines of APIs. One is kept as long as anybody uses it or something is owed to its API.
+    apis: Vec<(Tap, Line)>,
     /// Where hosts are shared with other processes.
     pub(super) view: Option<Box<View>>,
     told: Told,
     /// What the journal has, where there is one.
     written: Option<Box<HostMark>>,
+}
+
+/// Those who wait for one budget: the host's own, or that of an API.
+#[derive(Debug, Default)]
+struct Line {
+    queue: Queue,
+    /// Requests under way of which only the body is left.
+    bodies: u32,
+}
+
+/// An API that a request uses, with its line.
+#[derive(Clone, Debug)]
+pub(super) struct Tap {
+    pub(super) ask: ApiAsk,
+    meter: Arc<Meter>,
 }
 
 /// What a look at the line came to.
@@ -68,6 +93,8 @@ pub(super) enum Look {
 pub(super) struct Looker<'a> {
     pub(super) place: Place,
     pub(super) ask: Ask,
+    /// What it is held to where that is stricter than the host's own policy.
+    pub(super) policy: Option<&'a HostPolicy>,
     /// The number of the visit's last start here: as long as nobody else has started since, its gap is taken.
     pub(super) gap_taken_at: Option<u64>,
     pub(super) deadline: Instant,
@@ -79,6 +106,34 @@ pub(super) struct Looker<'a> {
     pub(super) returning: bool,
     pub(super) waker: &'a Waker,
     pub(super) vigil: &'a mut Vigil,
+}
+
+/// A request with a reserved place that is about to start.
+#[derive(Debug)]
+pub(super) struct Starting<'a> {
+    now: Instant,
+    ask: Ask,
+    /// What it is held to where that is stricter than the host's own policy.
+    pub(super) policy: Option<&'a HostPolicy>,
+    /// As for a [`Looker`].
+    pub(super) gap_taken_at: Option<u64>,
+    /// A layer further out on the same hosts has counted it.
+    pub(super) counted: bool,
+    /// It was held, and a budget elsewhere keeps this gap.
+    pub(super) let_go: Option<Duration>,
+}
+
+impl Starting<'_> {
+    pub(super) fn new(now: Instant, ask: Ask) -> Self {
+        Self {
+            now,
+            ask,
+            policy: None,
+            gap_taken_at: None,
+            counted: false,
+            let_go: None,
+        }
+    }
 }
 
 /// What the first of a line has seen of the bodies that block it.
@@ -99,14 +154,47 @@ impl Host {
                 state,
                 ..Core::default()
             }),
-            reading: AtomicU32::new(0),
-            polls: AtomicU64::new(0),
+            meter: Meter::default(),
         }
     }
 
     /// Nothing that runs under the lock is the user's, so that a poisoned lock only means a panic of ours: go on.
     pub(super) fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The line of an API; `None` when too many of this host are in use.
+    pub(super) fn tap(&self, ask: ApiAsk, now: Instant) -> Option<Tap> {
+        let core = &mut *self.core();
+        if let Some((tap, _)) = core.apis.iter().find(|(tap, _)| tap.is(ask.number)) {
+            return Some(Tap {
+                ask,
+                meter: Arc::clone(&tap.meter),
+            });
+        }
+        if core.apis.len() >= MOST_APIS {
+            let state = &mut core.state;
+            core.apis.retain(|(tap, _)| {
+                Arc::strong_count(&tap.meter) > 1 || state.owes_api(now, tap.ask.number, true)
+            });
+        }
+        if core.apis.len() >= MOST_APIS {
+            return None;
+        }
+        let meter = Arc::default();
+        let tap = Tap { ask, meter };
+        core.apis.push((tap.clone(), Line::default()));
+        Some(tap)
+    }
+
+    /// The last place of a class.
+    pub(super) fn place(&self, class: Class) -> Place {
+        let mut core = self.core();
+        core.places += 1;
+        Place {
+            class,
+            number: core.places,
+        }
     }
 
     /// Joins the line or looks again. Wakes whoever has to know.
@@ -125,51 +213,51 @@ impl Host {
         wakers: &mut Vec<Waker>,
     ) -> Look {
         let place = looker.place;
+        let policy = looker.policy.unwrap_or(&self.policy);
         looker.ask.gap_taken |= core.gap_taken(looker.gap_taken_at);
-        if let Some(denied) = core.queue.take_denied(place) {
+        let ask = looker.ask;
+        let queue = core.queue(ask);
+        if let Some(denied) = queue.take_denied(place) {
             return Look::Denied(denied);
         }
-        core.queue.step_in(place);
-        if core.queue.get_mut(place).is_none() {
-            if core.queue.is_first(place)
-                && core.decide(&self.policy, now, looker.ask) == Decision::Admit
-            {
+        queue.step_in(place);
+        if queue.get_mut(place).is_none() {
+            if queue.is_first(place) && core.decide(policy, now, ask) == Decision::Admit {
                 if !looker.asked {
                     return Look::Due;
                 }
-                core.reserve(looker.ask);
+                core.reserve(ask);
                 return Look::Granted;
             }
             if let Some(denied) = self.may_join(core, now, looker) {
                 return Look::Denied(denied);
             }
-            core.queue.insert(
-                place,
-                Waiter {
-                    waker: None,
-                    deadline: looker.deadline,
-                    ask: looker.ask,
-                },
-            );
+            let waiter = Waiter {
+                waker: None,
+                deadline: looker.deadline,
+                ask,
+            };
+            core.queue(ask).insert(place, waiter);
         }
-        if !core.queue.is_first(place) {
+        if !core.queue(ask).is_first(place) {
             looker.vigil.first_since = None;
-            core.remember(place, looker.waker);
+            core.remember(place, looker);
             return Look::Behind;
         }
-        let decision = core.decide(&self.policy, now, looker.ask);
+        let decision = core.decide(policy, now, ask);
         let (due, full) = match decision {
             Decision::Admit if looker.asked => {
-                let gap = if looker.ask.pauses_only || looker.ask.gap_taken {
+                let gap = if ask.pauses_only || ask.gap_taken {
                     Duration::ZERO
                 } else {
-                    core.gap(&self.policy, now)
+                    let saved = core.saved_up(now, ask);
+                    core.gap(policy, now, ask).saturating_sub(saved)
                 };
-                core.queue.remove_first(place, gap);
-                core.reserve(looker.ask);
+                core.queue(ask).remove_first(place, gap);
+                core.reserve(ask);
                 // With a gap the next one learns its turn when this one has started.
                 if gap.is_zero() {
-                    wakers.extend(core.queue.first_waker());
+                    wakers.extend(core.queue(ask).first_waker());
                 }
                 return Look::Granted;
             }
@@ -178,26 +266,29 @@ impl Host {
             Decision::Wait(due) => (due, false),
             _ => (now + UNREAD, false),
         };
-        if core.queue.first_by().is_none_or(|by| due.max(now) > by) {
-            self.review(core, now, wakers);
-            if let Some(denied) = core.queue.take_denied(place) {
-                wakers.extend(core.queue.first_waker());
+        let by = core.queue(ask).first_by();
+        if by.is_none_or(|by| due.max(now) > by) {
+            self.review(core, ask.api.map(|api| api.number), now, wakers);
+            let queue = core.queue(ask);
+            if let Some(denied) = queue.take_denied(place) {
+                wakers.extend(queue.first_waker());
                 return Look::Denied(denied);
             }
         }
         let mut again = if full { None } else { Some(due) };
         if full {
-            match self.watch_bodies(core, now, looker.vigil) {
+            match self.watch_bodies(core, now, looker) {
                 Ok(look_at) => again = Some(look_at),
                 Err(denied) => {
-                    core.queue.leave(place);
-                    wakers.extend(core.queue.first_waker());
+                    let queue = core.queue(ask);
+                    queue.leave(place);
+                    wakers.extend(queue.first_waker());
                     return Look::Denied(denied);
                 }
             }
         }
-        core.remember(place, looker.waker);
-        let by = core.queue.first_by().unwrap_or(looker.deadline);
+        core.remember(place, looker);
+        let by = core.queue(ask).first_by().unwrap_or(looker.deadline);
         // Just after the deadline, because at it a start is still in time.
         let by = by + Duration::from_millis(1);
         Look::First(again.map_or(by, |again| again.min(by)))
@@ -205,8 +296,10 @@ impl Host {
 
     /// Whether a new request may wait: the line has an end, and the wait a limit.
     fn may_join(&self, core: &mut Core, now: Instant, looker: &Looker<'_>) -> Option<Denied> {
-        let due = core.due(&self.policy, now, looker.ask);
-        let gap = core.gap(&self.policy, now);
+        let policy = looker.policy.unwrap_or(&self.policy);
+        let ask = looker.ask;
+        let due = core.due(policy, now, ask);
+        let gap = core.gap(policy, now, ask);
         if looker.never_wait {
             // Where only a place is missing, nobody knows when it comes back: not before a gap has passed.
             let at = if due > now {
@@ -216,21 +309,22 @@ impl Host {
             };
             return Some(self.denied(core, now, at));
         }
-        let ahead = u32::try_from(core.queue.ahead(looker.place)).unwrap_or(u32::MAX);
-        let before = if looker.ask.pauses_only {
+        let ahead = core.queue(ask).ahead(looker.place);
+        let before = if ask.pauses_only {
             Duration::ZERO
         } else {
-            gap.saturating_mul(ahead)
+            gap.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX))
+                .saturating_sub(core.saved_up(now, ask))
         };
         let at = due.checked_add(before).unwrap_or(due);
         if at > looker.deadline {
             return Some(self.denied(core, now, at));
         }
-        (!looker.returning && self.line_is_full(core, looker.place)).then_some(FULL)
+        (!looker.returning && self.line_is_full(core.queue(ask), looker.place)).then_some(FULL)
     }
 
     /// A line of pages does not keep robots.txt out, of which few wait at a time.
-    fn line_is_full(&self, core: &Core, place: Place) -> bool {
+    fn line_is_full(&self, queue: &Queue, place: Place) -> bool {
         let limit = match place.class {
             Class::RobotsTxt => self
                 .policy
@@ -239,7 +333,7 @@ impl Host {
                 .saturating_add(1),
             Class::Person | Class::Crawl => self.policy.queue_limit(),
         };
-        core.queue.len() >= limit
+        queue.len() >= limit
     }
 
     /// A request that cannot start before `at`.
@@ -257,13 +351,15 @@ impl Host {
         }
     }
 
-    /// Sends those away who cannot start in time any more.
-    fn review(&self, core: &mut Core, now: Instant, wakers: &mut Vec<Waker>) {
-        if core.queue.is_empty() {
+    /// Sends those of a line away who cannot start in time any more.
+    fn review(&self, core: &mut Core, api: Option<u64>, now: Instant, wakers: &mut Vec<Waker>) {
+        if core.line(api).queue.is_empty() {
             return;
         }
-        let due = core.due(&self.policy, now, Ask::pace());
-        let gap = core.gap(&self.policy, now);
+        let ask = core.common_ask(api);
+        let due = core.due(&self.policy, now, ask);
+        let gap = core.gap(&self.policy, now, ask);
+        let saved = core.saved_up(now, ask);
         let why = self.denied(core, now, due);
         let paused = core.state.paused_until(now).is_some();
         let deny = |at| Denied {
@@ -271,17 +367,19 @@ impl Host {
             ..why
         };
         let pause_end = core.due(&self.policy, now, Ask::pauses());
-        core.queue.review(pause_end, due, gap, deny, wakers);
+        let queue = &mut core.line(api).queue;
+        queue.review(pause_end, due, gap, saved, deny, wakers);
     }
 
     /// When the places come from unread bodies alone for too long, waiting for them is pointless: the one who holds
     /// them may be the one who waits.
     fn watch_bodies(
         &self,
-        core: &Core,
+        core: &mut Core,
         now: Instant,
-        vigil: &mut Vigil,
+        looker: &mut Looker<'_>,
     ) -> Result<Instant, Denied> {
+        let vigil = &mut *looker.vigil;
         let held = self.policy.body_held_after();
         let since = *vigil.first_since.get_or_insert(now);
         let judge_at = since.checked_add(held).unwrap_or(now + UNREAD);
@@ -291,10 +389,16 @@ impl Host {
         if now < watch_from {
             return Ok(watch_from);
         }
-        let blocked = core.bodies > 0
-            && core.bodies >= core.state.in_flight()
-            && self.reading.load(Ordering::Acquire) == 0;
-        let polls = self.polls.load(Ordering::Acquire);
+        let api = looker.ask.api.map(|api| api.number);
+        let in_flight = match api {
+            Some(number) => core.state.api_in_flight(number),
+            None => core.state.in_flight(),
+        };
+        let bodies = core.line(api).bodies;
+        let meter = core.meter(&self.meter, api);
+        let blocked =
+            bodies > 0 && bodies >= in_flight && meter.reading.load(Ordering::Acquire) == 0;
+        let polls = meter.polls.load(Ordering::Acquire);
         match vigil.seen {
             Some((seen, at)) if blocked && seen == polls => {
                 let judge_at = judge_at.max(at + UNREAD.min(held));
@@ -327,16 +431,17 @@ impl Host {
         let mut wakers = Vec::new();
         let outcome = {
             let mut core = self.core();
-            if let Some(denied) = core.queue.take_denied(place) {
+            if let Some(denied) = core.queue(ask).take_denied(place) {
                 Err(denied)
             } else if core.due(&self.policy, now, Ask::pauses()) > deadline {
-                core.queue.leave(place);
+                core.queue(ask).leave(place);
                 Err(self.denied(&core, now, deadline))
-            } else if !core.queue.holds(place) && self.line_is_full(&core, place) {
+            } else if !core.queue(ask).holds(place) && self.line_is_full(core.queue(ask), place) {
                 Err(FULL)
             } else {
-                let first = core.queue.is_first(place);
-                core.queue.step_out(
+                let queue = core.queue(ask);
+                let first = queue.is_first(place);
+                queue.step_out(
                     place,
                     Waiter {
                         waker: None,
@@ -345,7 +450,7 @@ impl Host {
                     },
                 );
                 if first {
-                    wakers.extend(core.queue.first_waker());
+                    wakers.extend(queue.first_waker());
                 }
                 Ok(())
             }
@@ -355,49 +460,54 @@ impl Host {
     }
 
     /// Whether somebody who stepped out was sent away meanwhile; remembers whom to wake then.
-    pub(super) fn sent_away(&self, place: Place, waker: &Waker) -> Option<Denied> {
+    pub(super) fn sent_away(&self, place: Place, ask: Ask, waker: &Waker) -> Option<Denied> {
         let mut core = self.core();
-        if let Some(denied) = core.queue.take_denied(place) {
+        let queue = core.queue(ask);
+        if let Some(denied) = queue.take_denied(place) {
             return Some(denied);
         }
-        if let Some(waiter) = core.queue.away_mut(place) {
+        if let Some(waiter) = queue.away_mut(place) {
             remember(waiter, waker);
         }
         None
     }
 
     /// Leaves the line for good.
-    pub(super) fn leave(&self, place: Place) {
+    pub(super) fn leave(&self, place: Place, ask: Ask) {
         let mut core = self.core();
-        let first = core.queue.is_first(place);
-        core.queue.leave(place);
-        let waker = first.then(|| core.queue.first_waker()).flatten();
+        let queue = core.queue(ask);
+        let first = queue.is_first(place);
+        queue.leave(place);
+        let waker = first.then(|| queue.first_waker()).flatten();
         drop(core);
         wake(waker);
     }
 
     /// Starts a request whose place is reserved, if pause and gap still allow it; the number of starts so far. Gives
     /// the place back otherwise.
-    pub(super) fn commit(
-        &self,
-        now: Instant,
-        mut ask: Ask,
-        gap_taken_at: Option<u64>,
-    ) -> Result<u64, ()> {
+    pub(super) fn commit(&self, start: Starting<'_>) -> Result<u64, ()> {
+        let Starting { now, mut ask, .. } = start;
+        let policy = start.policy.unwrap_or(&self.policy);
         let mut core = self.core();
-        ask.gap_taken |= core.gap_taken(gap_taken_at);
-        let outcome = if core.due(&self.policy, now, ask) > now {
+        ask.gap_taken |= core.gap_taken(start.gap_taken_at);
+        let outcome = if core.due(policy, now, ask) > now {
             core.unreserve(ask);
             Err(())
         } else {
-            if ask.pauses_only {
-                core.state.start_unplaced(now);
-            } else {
-                core.state.start(now);
+            match ask.api {
+                _ if ask.pauses_only => core.state.start_unplaced(now),
+                Some(api) => core.state.start_api(now, api),
+                None => core.state.start(now),
+            }
+            if start.counted {
+                core.state.counted_before();
+            }
+            if let Some(gap) = start.let_go {
+                core.state.let_go(now, gap);
             }
             Ok(core.state.started())
         };
-        let waker = core.queue.first_waker();
+        let waker = core.queue(ask).first_waker();
         drop(core);
         wake(waker);
         outcome
@@ -407,7 +517,7 @@ impl Host {
     pub(super) fn unreserve(&self, ask: Ask) {
         let mut core = self.core();
         core.unreserve(ask);
-        let waker = core.queue.first_waker();
+        let waker = core.queue(ask).first_waker();
         drop(core);
         wake(waker);
     }
@@ -415,11 +525,12 @@ impl Host {
     /// What robots.txt asks for.
     pub(super) fn crawl_delay(&self, origin: u64, delay: Option<Duration>, now: Instant) {
         let mut core = self.core();
-        let before = core.gap(&self.policy, now);
+        let before = core.gap(&self.policy, now, Ask::pace());
         core.state.crawl_delay(origin, delay, now);
-        if !core.queue.is_empty() && core.gap(&self.policy, now) != before {
-            core.queue.forget_first_by();
-            let waker = core.queue.first_waker();
+        let queue = &core.line.queue;
+        if !queue.is_empty() && core.gap(&self.policy, now, Ask::pace()) != before {
+            core.line.queue.forget_first_by();
+            let waker = core.line.queue.first_waker();
             drop(core);
             wake(waker);
         }
@@ -429,7 +540,7 @@ impl Host {
     pub(super) fn asked(&self) {
         let mut core = self.core();
         core.view().asking = false;
-        let waker = core.queue.first_waker();
+        let waker = core.line.queue.first_waker();
         drop(core);
         wake(waker);
     }
@@ -443,19 +554,21 @@ impl Host {
     ) -> Changes {
         let mut wakers = Vec::new();
         let changes = {
-            let mut core = self.core();
-            let core = &mut *core;
+            let core = &mut *self.core();
             if head_of_placed {
-                core.bodies += 1;
+                core.line(received.api).bodies += 1;
             }
             let before = core.prospects(&self.policy, now);
             let stood = Standing::of(&mut core.state, &self.policy, now);
             core.state.answered(&self.policy, now, received);
-            if !core.queue.is_empty() {
-                if core.prospects(&self.policy, now) != before {
-                    self.review(core, now, &mut wakers);
+            if let Some(before) = before {
+                let changed = core.prospects(&self.policy, now) != Some(before);
+                for api in core.lines() {
+                    if changed {
+                        self.review(core, api, now, &mut wakers);
+                    }
+                    wakers.extend(core.line(api).queue.first_waker());
                 }
-                wakers.extend(core.queue.first_waker());
             }
             stood.changes(&mut core.state, &mut core.told, &self.policy, now, received)
         };
@@ -472,10 +585,14 @@ impl Host {
         if !record.is_from_the_future(now.wall) {
             core.written = mark.map(Box::new);
         }
-        core.queue.forget_first_by();
-        let waker = core.queue.first_waker();
+        let mut wakers = Vec::new();
+        for api in core.lines() {
+            let queue = &mut core.line(api).queue;
+            queue.forget_first_by();
+            wakers.extend(queue.first_waker());
+        }
         drop(core);
-        wake(waker);
+        wake(wakers);
         mark.is_some()
     }
 
@@ -491,28 +608,37 @@ impl Host {
     }
 
     /// A request that was started and holds a place is over.
-    pub(super) fn finish(&self, now: Instant, in_body: bool) {
+    pub(super) fn finish(&self, now: Instant, in_body: bool, api: Option<u64>) {
         let mut core = self.core();
         if in_body {
-            core.bodies = core.bodies.saturating_sub(1);
+            let line = core.line(api);
+            line.bodies = line.bodies.saturating_sub(1);
         }
-        core.state.finish(now);
-        let waker = core.queue.first_waker();
+        match api {
+            Some(number) => core.state.finish_api(number),
+            None => core.state.finish(now),
+        }
+        let waker = core.line(api).queue.first_waker();
         drop(core);
         wake(waker);
     }
 
     /// Somebody begins or ceases to wait for more of a body.
-    pub(super) fn reading(&self, begins: bool) {
+    pub(super) fn reading(&self, tap: Option<&Tap>, begins: bool) {
+        let reading = &self.meter_of(tap).reading;
         if begins {
-            self.reading.fetch_add(1, Ordering::AcqRel);
+            reading.fetch_add(1, Ordering::AcqRel);
         } else {
-            self.reading.fetch_sub(1, Ordering::AcqRel);
+            reading.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
-    pub(super) fn polled(&self) {
-        self.polls.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn polled(&self, tap: Option<&Tap>) {
+        self.meter_of(tap).polls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn meter_of<'a>(&'a self, tap: Option<&'a Tap>) -> &'a Meter {
+        tap.map_or(&self.meter, |tap| &tap.meter)
     }
 
     /// The host in few octets, if it is at rest and under the common policy.
@@ -523,15 +649,14 @@ impl Host {
         now: Instant,
     ) -> Option<PackedHost> {
         let core = self.core();
-        (Arc::ptr_eq(&self.policy, common) && core.queue.is_idle())
-            .then(|| core.state.pack(base, now))?
+        (Arc::ptr_eq(&self.policy, common) && core.is_idle()).then(|| core.state.pack(base, now))?
     }
 
     /// Starts a request at once, or says why it may not; the number of starts so far.
     pub(super) fn start_at_once(&self, now: Instant) -> Result<(), Denied> {
         let mut core = self.core();
         let ask = Ask::pace();
-        let free = core.queue.is_empty();
+        let free = core.line.queue.is_empty();
         if free && core.state.decide(&self.policy, now, ask) == Decision::Admit {
             core.state.reserve();
             core.state.start(now);
@@ -550,46 +675,106 @@ impl Host {
     /// The requests under way and waiting.
     pub(super) fn load(&self) -> usize {
         let core = self.core();
-        core.queue.len() + core.state.in_flight() as usize
+        core.waiting() + core.state.under_way() as usize
     }
 
     /// Whether forgetting the host changes nothing. The caller makes sure that nobody else holds it.
     pub(super) fn is_forgettable(&self, now: Instant, pressure: bool) -> bool {
         let mut core = self.core();
-        core.queue.is_idle() && core.state.is_forgettable(&self.policy, now, pressure)
+        core.is_idle() && core.state.is_forgettable(&self.policy, now, pressure)
     }
 }
 
 impl Core {
+    /// The line of an API, or the host's own. An API has one as long as anybody uses it.
+    fn line(&mut self, api: Option<u64>) -> &mut Line {
+        let found = api.and_then(|api| self.apis.iter_mut().find(|(tap, _)| tap.is(api)));
+        match found {
+            Some((_, line)) => line,
+            None => &mut self.line,
+        }
+    }
+
+    fn queue(&mut self, ask: Ask) -> &mut Queue {
+        &mut self.line(ask.api.map(|api| api.number)).queue
+    }
+
+    fn meter<'a>(&'a self, own: &'a Meter, api: Option<u64>) -> &'a Meter {
+        let found = api.and_then(|api| self.apis.iter().find(|(tap, _)| tap.is(api)));
+        found.map_or(own, |(tap, _)| &tap.meter)
+    }
+
+    /// All lines, by their API.
+    fn lines(&self) -> Vec<Option<u64>> {
+        let apis = self.apis.iter().map(|(tap, _)| Some(tap.ask.number));
+        std::iter::once(None).chain(apis).collect()
+    }
+
+    /// The requests that wait.
+    pub(super) fn waiting(&self) -> usize {
+        let apis = self.apis.iter().map(|(_, line)| line.queue.len());
+        self.line.queue.len() + apis.sum::<usize>()
+    }
+
+    /// Nobody waits, and nobody still has to learn that it was sent away.
+    fn is_idle(&self) -> bool {
+        self.line.queue.is_idle() && self.apis.iter().all(|(_, line)| line.queue.is_idle())
+    }
+
+    /// What those of a line ask for.
+    fn common_ask(&mut self, api: Option<u64>) -> Ask {
+        self.line(api).queue.api().map_or(Ask::pace(), Ask::api)
+    }
+
     fn reserve(&mut self, ask: Ask) {
-        if !ask.pauses_only {
-            self.state.reserve();
+        match ask.api {
+            _ if ask.pauses_only => {}
+            Some(api) => self.state.reserve_api(api),
+            None => self.state.reserve(),
         }
     }
 
     fn unreserve(&mut self, ask: Ask) {
-        if !ask.pauses_only {
-            self.state.unreserve();
+        match ask.api {
+            _ if ask.pauses_only => {}
+            Some(api) => self.state.unreserve_api(api.number),
+            None => self.state.unreserve(),
         }
     }
 
-    /// What decides how long those who wait have to wait.
+    fn saved_up(&mut self, now: Instant, ask: Ask) -> Duration {
+        match ask.api {
+            Some(api) if !ask.pauses_only => self.state.saved_up(now, api),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// What decides how long those who wait have to wait; `None` when nobody does.
     fn prospects(
         &mut self,
         policy: &HostPolicy,
         now: Instant,
-    ) -> Option<(Option<Instant>, Duration)> {
-        (!self.queue.is_empty()).then(|| (self.state.paused_until(now), self.gap(policy, now)))
+    ) -> Option<(Option<Instant>, Duration, u32)> {
+        (self.waiting() > 0).then(|| {
+            let gap = self.gap(policy, now, Ask::pace());
+            (self.state.paused_until(now), gap, self.state.strikes())
+        })
     }
 
     pub(super) fn gap_taken(&self, at: Option<u64>) -> bool {
         at.is_some_and(|at| at == self.state.started())
     }
 
-    fn remember(&mut self, place: Place, waker: &Waker) {
-        if let Some(waiter) = self.queue.get_mut(place) {
-            remember(waiter, waker);
+    fn remember(&mut self, place: Place, looker: &Looker<'_>) {
+        if let Some(waiter) = self.queue(looker.ask).get_mut(place) {
+            remember(waiter, looker.waker);
         }
+    }
+}
+
+impl Tap {
+    fn is(&self, number: u64) -> bool {
+        self.ask.number == number
     }
 }
 

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant, SystemTime};
 use etiquette_core::host::{Answer, Ask, GroupBy, HostPolicy, HostSnapshot, HostState, Received};
 use etiquette_core::host_journal::HostJournal;
 use etiquette_core::host_store::{HostStore, News};
+use etiquette_core::purpose::Api;
 use etiquette_core::refusal::{HostRefusal, HostRefused, NoOrigin};
 use etiquette_core::{Clock, InvalidOrigin, Now, Origin, PurposeKind, Refusal};
 use http::{HeaderMap, StatusCode, Uri};
@@ -211,8 +212,8 @@ impl Hosts {
         self.0.table.each(|host| {
             let core = host.core();
             totals.paused += usize::from(core.state.paused_until(now).is_some());
-            totals.in_flight += u64::from(core.state.in_flight());
-            totals.waiting += core.queue.len() as u64;
+            totals.in_flight += u64::from(core.state.under_way());
+            totals.waiting += core.waiting() as u64;
         });
         totals
     }
@@ -303,7 +304,7 @@ impl Hosts {
     pub(crate) fn gap(&self, origin: &Origin) -> Duration {
         let now = self.0.clock.monotonic();
         match self.find(origin) {
-            Some(host) => host.core().gap(&host.policy, now),
+            Some(host) => host.core().gap(&host.policy, now, Ask::pace()),
             None => HostState::new().gap(&self.0.policy, now),
         }
     }
@@ -398,6 +399,12 @@ impl Hosts {
         Host::new(key, name, policy, state)
     }
 
+    /// Declarations of one prefix and key are one API.
+    fn number_of(&self, api: &Api) -> u64 {
+        let declared = (api.origin(), api.prefix(), api.key());
+        self.0.keys.hash_one(declared)
+    }
+
     /// The origin itself as a key, to tell origins of one group apart.
     fn key_of(&self, origin: &Origin) -> u64 {
         self.0.keys.hash_one(origin)
@@ -415,7 +422,7 @@ pub(crate) fn origin_of(uri: &Uri, configured: Option<Origin>) -> Result<Origin,
 
 fn snapshot(host: &Host, now: Now) -> HostSnapshot {
     let mut core = host.core();
-    let waiting = core.queue.len();
+    let waiting = core.waiting();
     let name = Some(host.name.to_string());
     core.state.snapshot(&host.policy, now, name, waiting)
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::host::{Answer, Pace, Received, Signal};
+use etiquette_core::host::{Answer, Ask, Pace, Received, Signal};
 use etiquette_core::host_store::{HostEvent, News};
 
 use http::{HeaderMap, StatusCode};
 
 use super::Hosts;
-use super::host::Host;
+use super::host::{Host, Tap};
 use super::journal::Keeping;
 use super::shared::{Lease, event};
 use crate::ext::Visit;
@@ -26,6 +26,8 @@ pub(crate) struct Permit {
     /// It holds a place and not only a start.
     placed: bool,
     visit: Option<Visit>,
+    /// The API whose place it is.
+    tap: Option<Tap>,
     stage: Stage,
     lease: Option<Lease>,
     /// An answer that other processes have not been told of yet.
@@ -59,11 +61,18 @@ impl Permit {
             page,
             placed,
             visit,
+            tap: None,
             stage: Stage::Head,
             lease: None,
             untold: None,
             keeping: None,
         }
+    }
+
+    /// Holds a place of an API and not of the host.
+    pub(super) fn using(mut self, tap: Option<Tap>) -> Self {
+        self.tap = tap;
+        self
     }
 
     /// Holds a place that other processes see, too.
@@ -100,7 +109,8 @@ impl Permit {
 
     fn record(&mut self, answer: Answer, jitter: f64, head_of_placed: bool) {
         let now = self.hosts.clock().monotonic();
-        let received = Received::new(self.started, answer, self.page, jitter);
+        let api = self.tap.as_ref().map(|tap| tap.ask.number);
+        let received = Received::new(self.started, answer, self.page, jitter).of_api(api);
         let received = if self.placed {
             received
         } else {
@@ -164,14 +174,14 @@ impl Permit {
 
     /// The body was polled; `pending` when its reader waits for more.
     pub(crate) fn body_polled(&mut self, pending: bool) {
-        self.host.polled();
+        self.host.polled(self.tap.as_ref());
         let stage = if pending {
             Stage::Reading
         } else {
             Stage::Unread
         };
         if stage != self.stage {
-            self.host.reading(pending);
+            self.host.reading(self.tap.as_ref(), pending);
             self.stage = stage;
         }
     }
@@ -185,7 +195,12 @@ impl Permit {
     /// The pace at which the host is asked now.
     pub(crate) fn pace(&self) -> Pace {
         let now = self.hosts.clock().monotonic();
-        self.host.core().state.pace(&self.host.policy, now)
+        let ask = self
+            .tap
+            .as_ref()
+            .map_or(Ask::pace(), |tap| Ask::api(tap.ask));
+        let mut core = self.host.core();
+        core.state.pace_of(&self.host.policy, now, ask)
     }
 
     /// The end of the host's pause, if it is paused.
@@ -210,9 +225,10 @@ impl Drop for Permit {
             return;
         }
         if self.stage == Stage::Reading {
-            self.host.reading(false);
+            self.host.reading(self.tap.as_ref(), false);
         }
         let now = self.hosts.clock().monotonic();
-        self.host.finish(now, self.stage != Stage::Head);
+        let api = self.tap.as_ref().map(|tap| tap.ask.number);
+        self.host.finish(now, self.stage != Stage::Head, api);
     }
 }

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use etiquette_core::host::Ask;
+use etiquette_core::host::{ApiAsk, Ask};
 use etiquette_core::refusal::HostRefusal;
 
 /// A place in the line. A request that has to step out, or whose start did not come about, returns to its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) class: Class,
-    number: u64,
+    pub(super) number: u64,
 }
 
 /// Who goes before whom.
@@ -42,7 +42,6 @@ pub(super) struct Denied {
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    next: u64,
     waiting: BTreeMap<Place, Waiter>,
     /// Requests whose rules are being renewed. They keep their place, but hold nobody up.
     away: BTreeMap<Place, Waiter>,
@@ -52,15 +51,6 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// The last place of a class.
-    pub(super) fn place(&mut self, class: Class) -> Place {
-        self.next += 1;
-        Place {
-            class,
-            number: self.next,
-        }
-    }
-
     /// Those who wait, the ones who stepped out included.
     pub(super) fn len(&self) -> usize {
         self.waiting.len() + self.away.len()
@@ -145,6 +135,12 @@ impl Queue {
             .and_then(|(_, waiter)| waiter.waker.clone())
     }
 
+    /// The API that all of this line ask for, if they do.
+    pub(super) fn api(&self) -> Option<ApiAsk> {
+        let first = self.waiting.values().next();
+        first.or(self.away.values().next())?.ask.api
+    }
+
     /// The instant by which the first has to start, so that nobody misses a deadline, if that is known.
     pub(super) fn first_by(&self) -> Option<Instant> {
         self.first_by
@@ -156,12 +152,14 @@ impl Queue {
     }
 
     /// Sends everybody away who cannot start before its deadline when the first starts at `due` and each other one
-    /// `gap` after the one before. Those who stepped out or take no gap are judged by the end of the pause alone.
+    /// `gap` after the one before, less what is `saved` up. Those who stepped out or take no gap are judged by the end of
+    /// the pause alone.
     pub(super) fn review(
         &mut self,
         pause_end: Instant,
         due: Instant,
         gap: Duration,
+        saved: Duration,
         mut deny: impl FnMut(Instant) -> Denied,
         wakers: &mut Vec<Waker>,
     ) {
@@ -170,7 +168,11 @@ impl Queue {
         let denied = &mut self.denied;
         self.waiting.retain(|place, waiter| {
             let gapless = waiter.ask.pauses_only || waiter.ask.gap_taken;
-            let behind = if gapless { Duration::ZERO } else { sum };
+            let behind = if gapless {
+                Duration::ZERO
+            } else {
+                sum.saturating_sub(saved)
+            };
             let from = if gapless { pause_end } else { due };
             let at = from.checked_add(behind).unwrap_or(from);
             if at > waiter.deadline {

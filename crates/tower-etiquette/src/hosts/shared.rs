@@ -78,13 +78,14 @@ impl Link {
         }
     }
 
-    /// Asks for a start of a request that has its turn in the local line.
+    /// Asks for a start of a request that has its turn in the local line, under the host's policy or a stricter one.
     ///
     /// # Cancel safety
     /// Dropped, it lets the next one of the line ask, and tells the store that the place is not used.
     pub(super) async fn acquire(
         &self,
         host: &Arc<Host>,
+        policy: &HostPolicy,
         ask: Ask,
         crawl_delay: Option<(u64, Option<Duration>)>,
         jitter: f64,
@@ -105,7 +106,7 @@ impl Link {
             question.started = core.view().started;
             Known::of(&core, asked_at)
         };
-        let answer = self.store.acquire(known.seen(host), question).await;
+        let answer = self.store.acquire(known.seen(host, policy), question).await;
         if answer.is_err() {
             events::store_failed("hosts", "ask for a start");
         }
@@ -142,7 +143,7 @@ impl Link {
                 core.view().floor = Some(now + LOOK_AGAIN);
                 Reply::Wait
             }
-            Err(_) => match core.alone(&host.policy, now, ask, self, jitter) {
+            Err(_) => match core.alone(policy, now, ask, self, jitter) {
                 None => Reply::Start(None),
                 Some(floor) => {
                     core.view().floor = Some(floor);
@@ -166,7 +167,7 @@ impl Link {
     /// Tells an answer, and what becomes of a place; whether the store took it.
     pub(super) async fn tell(&self, host: &Host, news: News) -> bool {
         let known = Known::of(&host.core(), self.now());
-        let told = self.store.tell(known.seen(host), news).await;
+        let told = self.store.tell(known.seen(host, &host.policy), news).await;
         events::taken("hosts", "tell an answer", told).is_some()
     }
 
@@ -226,8 +227,8 @@ impl Known {
         }
     }
 
-    fn seen<'a>(&self, host: &'a Host) -> Seen<'a> {
-        let mut seen = Seen::new(&host.name, &host.policy);
+    fn seen<'a>(&self, host: &'a Host, policy: &'a HostPolicy) -> Seen<'a> {
+        let mut seen = Seen::new(&host.name, policy);
         seen.pause = self.pause;
         seen.since_start = self.since_start;
         seen.since_end = self.since_end;
@@ -264,8 +265,8 @@ impl Core {
     }
 
     /// The gap that all processes keep together.
-    pub(super) fn gap(&mut self, policy: &HostPolicy, now: Instant) -> Duration {
-        let gap = self.state.gap(policy, now);
+    pub(super) fn gap(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Duration {
+        let gap = self.state.gap_of(policy, now, ask);
         self.view.as_ref().map_or(gap, |view| gap.max(view.gap))
     }
 
@@ -297,7 +298,7 @@ impl Core {
         let ended = self.state.last_end();
         let others = u32::from(!ask.pauses_only);
         let busy = self.state.in_flight() > others;
-        let gap = self.gap(policy, now).saturating_mul(outage.nodes);
+        let gap = self.gap(policy, now, ask).saturating_mul(outage.nodes);
         let view = self.view();
         let (since, share) = *view.failing.get_or_insert((now, jitter));
         let held = since

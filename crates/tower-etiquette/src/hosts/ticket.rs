@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant};
 
-use etiquette_core::host::Ask;
+use etiquette_core::host::{ApiAsk, Ask, HostPolicy};
+use etiquette_core::purpose::Api;
 use etiquette_core::refusal::{HostRefusal, HostRefused};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
 use http::Extensions;
@@ -14,7 +15,7 @@ use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
 use super::Hosts;
-use super::host::{Host, Look, Looker, Vigil};
+use super::host::{Host, Look, Looker, Starting, Tap, Vigil};
 use super::permit::Permit;
 use super::queue::{Class, Denied, Place};
 use super::shared::{Lease, Reply, number_of};
@@ -34,11 +35,19 @@ pub(crate) struct Ticket {
     contact: Option<Arc<str>>,
     page: bool,
     ask: Ask,
+    /// The API that has a line and a limit of its own.
+    tap: Option<Tap>,
+    /// The limit of an API whose line is the host's, where that is shared with other processes.
+    policy: Option<Box<HostPolicy>>,
     place: Place,
     entered: Instant,
     deadline: Instant,
     never_wait: bool,
     vigil: Vigil,
+    /// Its start was counted already, when a layer further out let it go.
+    counted: bool,
+    /// The gap of a budget elsewhere that has started it.
+    elsewhere: Duration,
     /// It had a grant before: the line was not full when it joined.
     returning: bool,
     holding: Holding,
@@ -46,7 +55,7 @@ pub(crate) struct Ticket {
     crawl_delay: Option<Option<Duration>>,
     /// The place that other processes see.
     lease: Option<Lease>,
-    /// Somebody was told that it waits.
+    /// It had to wait in the line, and somebody was told.
     waits: bool,
 }
 
@@ -61,10 +70,12 @@ enum Holding {
 }
 
 /// How a layer lets requests wait.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Manner {
     /// Why the request is made.
     pub(crate) purpose: PurposeKind,
+    /// The API that it uses, to keep its limit.
+    pub(crate) api: Option<Api>,
     /// Only pauses hold requests: no places, no gap.
     pub(crate) pauses_only: bool,
     /// A budget on other hosts keeps the gap already.
@@ -93,8 +104,9 @@ where
     S: Service<R> + Clone,
     S::Error: Into<BoxError>,
 {
-    let mut ticket = Ticket::new(hosts, origin, extensions, manner)?;
-    ticket.wait_for_the_visit(manner.not_before).await?;
+    let not_before = manner.not_before;
+    let mut ticket = Ticket::new(hosts, origin, extensions, &manner)?;
+    ticket.wait_for_the_visit(not_before).await?;
     loop {
         ticket.turn().await?;
         let mut service = inner.clone();
@@ -113,7 +125,7 @@ impl Ticket {
         hosts: &Hosts,
         origin: &Origin,
         extensions: &Extensions,
-        manner: Manner,
+        manner: &Manner,
     ) -> Result<Self, Refusal> {
         let context = extensions.get::<Context>();
         let purpose = manner.purpose;
@@ -130,13 +142,31 @@ impl Ticket {
             events::refused(hosts.voice(), origin.host(), why, None);
             return Err(HostRefused::new(origin.clone(), why, None, contact).into());
         };
-        let place = host.core().queue.place(class);
+        let place = host.place(class);
         let mut ask = if manner.pauses_only {
             Ask::pauses()
         } else {
             Ask::pace()
         };
         ask.gap_taken = manner.paced_elsewhere;
+        let (mut tap, mut policy) = (None, None);
+        match &manner.api {
+            // A store knows no limits of APIs: the request keeps the host's shared budget, and its own limit as a gap.
+            Some(api) if hosts.0.link.is_some() => {
+                policy = Some(Box::new(host.policy.within(api.limit())));
+            }
+            Some(api) => {
+                let api = ApiAsk::new(hosts.number_of(api), api.limit());
+                tap = host.tap(api, now.monotonic);
+                if tap.is_none() {
+                    let why = HostRefusal::HostsFull;
+                    events::refused(hosts.voice(), &host.name, why, None);
+                    return Err(HostRefused::new(origin.clone(), why, None, contact).into());
+                }
+                ask.api = Some(api);
+            }
+            None => {}
+        }
         let visit = context.and_then(|context| context.visit.clone());
         if let (Some(visit), PurposeKind::UserFetch) = (&visit, purpose) {
             visit.with(|journey| journey.one_gap = true);
@@ -154,11 +184,15 @@ impl Ticket {
             contact,
             page: !reads_robots_txt,
             ask,
+            tap,
+            policy,
             place,
             entered: now.monotonic,
             deadline: now.after(max_wait),
             never_wait: manner.never_wait,
             vigil: Vigil::default(),
+            counted: context.is_some_and(|context| context.counted_by.contains(hosts.id())),
+            elsewhere: context.map_or(Duration::ZERO, |context| context.gap),
             returning: false,
             holding: Holding::Nothing,
             crawl_delay: None,
@@ -237,6 +271,7 @@ impl Ticket {
                 Looker {
                     place: self.place,
                     ask: self.ask,
+                    policy: self.policy.as_deref(),
                     gap_taken_at: taken,
                     deadline: self.deadline,
                     asked: just_asked.is_some(),
@@ -332,7 +367,7 @@ impl Ticket {
             .map_err(|denied| self.refusal(now, denied))?;
         let mut renewal = rules.renew();
         let sent_away = poll_fn(|task| {
-            if let Some(denied) = self.host.sent_away(self.place, task.waker()) {
+            if let Some(denied) = self.host.sent_away(self.place, self.ask, task.waker()) {
                 return Poll::Ready(Some(denied));
             }
             renewal.as_mut().poll(task).map(|()| None)
@@ -359,7 +394,9 @@ impl Ticket {
             .crawl_delay
             .map(|delay| (number_of(&self.origin), delay));
         let jitter = self.hosts.jitter();
-        match link.acquire(&self.host, ask, crawl_delay, jitter).await {
+        let policy = self.policy.as_deref().unwrap_or(&self.host.policy);
+        let reply = link.acquire(&self.host, policy, ask, crawl_delay, jitter);
+        match reply.await {
             Reply::Start(lease) => {
                 self.lease = lease;
                 Ok(true)
@@ -369,7 +406,7 @@ impl Ticket {
                 self.holding = Holding::Line;
                 if self.never_wait {
                     let now = self.hosts.clock().now();
-                    let at = self.host.core().due(&self.host.policy, now.monotonic, ask);
+                    let at = self.host.core().due(policy, now.monotonic, ask);
                     let why = HostRefusal::Paused;
                     let retry_at = Some(at);
                     return Err(self.refusal(now, Denied { why, retry_at }));
@@ -392,7 +429,12 @@ impl Ticket {
             .visit
             .as_ref()
             .and_then(|visit| visit.with(|journey| journey.last_start(self.host.key)));
-        let start = self.host.commit(now.monotonic, self.ask, taken);
+        let mut start = Starting::new(now.monotonic, self.ask);
+        start.policy = self.policy.as_deref();
+        start.gap_taken_at = taken;
+        start.counted = self.counted;
+        start.let_go = (self.waits && self.ask.gap_taken).then_some(self.elsewhere);
+        let start = self.host.commit(start);
         self.holding = Holding::Line;
         let Ok(started) = start else {
             self.lease = None;
@@ -417,6 +459,7 @@ impl Ticket {
                 !self.ask.pauses_only,
                 self.visit.clone(),
             )
+            .using(self.tap.take())
             .under(self.lease.take()),
         ))
     }
@@ -441,7 +484,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         match self.holding {
             Holding::Nothing => {}
-            Holding::Line => self.host.leave(self.place),
+            Holding::Line => self.host.leave(self.place, self.ask),
             Holding::Grant => self.host.unreserve(self.ask),
         }
     }

@@ -180,6 +180,10 @@ impl Course {
             let (mut service, mut permit) = self
                 .admit(&origin, request.extensions(), not_before, inner.clone())
                 .await?;
+            if permit.is_some() {
+                let context = Context::of(request.extensions_mut());
+                context.counted_by.insert(hosts.id());
+            }
             let started = hosts.clock().monotonic();
             let mut response = match service.call(request).await.map_err(Into::into) {
                 Ok(response) => response,
@@ -283,6 +287,7 @@ impl Course {
         }
         let manner = Manner {
             purpose: self.purpose,
+            api: None,
             pauses_only: true,
             paced_elsewhere: self.above == Above::OtherBudget,
             never_wait: self.settings.never_wait,
