@@ -11,3 +11,4 @@ mod readiness;
 mod retention;
 mod sharing;
 mod strangers;
+mod waits;

@@ -109,7 +109,7 @@ pub(super) struct Looker<'a> {
 }
 
 /// A request with a reserved place that is about to start.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Starting<'a> {
     now: Instant,
     ask: Ask,
