@@ -17,6 +17,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HALF_HOUR: Duration = Duration::from_secs(1_800);
 /// Without a request for so long after its pause a host is a stranger again.
 pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3_600);
+/// Two processes see the end of one pause at most so far apart.
+const SAME_PAUSE: Duration = Duration::from_millis(500);
 /// What a gap follows, but no promise rests on, is kept so long.
 const LATENCY_KEPT: Duration = Duration::from_secs(600);
 /// What a successful minute gives back of the full rate.
@@ -439,10 +441,12 @@ impl HostState {
 
 /// Events.
 impl HostState {
-    /// A pause that another process has learnt of, and struck for.
+    /// A pause that another process has learnt of, and struck for. What only lengthens the last one by the time that
+    /// messages take is no pause of its own.
     pub fn learn_pause(&mut self, now: Instant, until: Instant) {
         if until > now && self.pause_until.is_none_or(|known| known < until) {
-            if self.paused_until(now).is_none() {
+            let new = |known: Instant| until.saturating_duration_since(known) > SAME_PAUSE;
+            if self.paused_until(now).is_none() && self.pause_until.is_none_or(new) {
                 self.new_epoch(now);
             }
             self.pause_until = Some(until);

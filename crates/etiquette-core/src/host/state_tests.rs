@@ -343,3 +343,19 @@ fn extreme_numbers_neither_overflow_nor_shorten() {
     let due = bench.state.due(&bench.policy, bench.now, Ask::pace());
     assert!(due > bench.now + seconds(1_000_000_000));
 }
+
+#[test]
+fn the_tail_of_a_pause_that_another_process_tells_of_is_no_new_pause() {
+    let mut bench = Bench::new();
+    let end = bench.now + seconds(2);
+    bench.state.learn_pause(bench.now, end);
+    let epoch = bench.state.epoch();
+    bench.now = end + Duration::from_millis(1);
+    let tail = end + Duration::from_millis(3);
+    bench.state.learn_pause(bench.now, tail);
+    assert_eq!(bench.state.paused_until(bench.now), Some(tail));
+    assert_eq!(bench.state.epoch(), epoch);
+    bench.now = tail;
+    bench.state.learn_pause(bench.now, tail + seconds(1));
+    assert_eq!(bench.state.epoch(), epoch + 1, "that is one of its own");
+}

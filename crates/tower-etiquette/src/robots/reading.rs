@@ -164,6 +164,7 @@ impl Reading {
         let Some(store) = &settings.store else {
             return false;
         };
+        self.sit_out_the_pause().await;
         let key = self.stored_key();
         let end = Instant::now() + settings.policy.reading_time();
         loop {
@@ -208,6 +209,24 @@ impl Reading {
                 self.epoch.wrapping_sub(1)
             }
             _ => self.epoch,
+        }
+    }
+
+    /// While the host is paused the file cannot be read: a claim on it would end before its turn, and each process would
+    /// read it after the pause. A pause that is longer than a request may wait is for the line to refuse.
+    async fn sit_out_the_pause(&self) {
+        let settings = &self.shared.settings;
+        let Some(hosts) = &settings.hosts else {
+            return;
+        };
+        loop {
+            let now = settings.clock.now().monotonic;
+            let until = hosts.paused_until(&self.key.origin, now);
+            let left = until.map(|until| until - now);
+            match left.filter(|left| *left <= hosts.policy().longest_wait(self.purpose)) {
+                Some(left) => sleep(left).await,
+                None => return,
+            }
         }
     }
 
