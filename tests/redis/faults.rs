@@ -256,3 +256,54 @@ async fn four_processes_use_one_budget_and_stop_together() {
         used * 100.0
     );
 }
+
+/// A worker dies while it holds the only place: until then it keeps it, however long the body takes, and then the place
+/// comes back by itself when its lease is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_place_of_a_killed_process_comes_back_within_the_lease() {
+    use etiquette_core::host::Ask;
+    use etiquette_core::host_store::{Acquired, HostAsk, HostStore, LeaseId, Seen};
+
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let endless = Answer::html("page").trickle(Duration::from_secs(60));
+    let site = site(110, endless).await;
+    let task = format!("{} 60 0 {}", server.url(), site.url("/"));
+    let mut workers = Workers(vec![Workers::start(&task)]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while site.log().entries().is_empty() {
+        assert!(Instant::now() < deadline, "the worker asks nobody");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let store = RedisStore::builder(server.url())
+        .lease(LEASE)
+        .build()
+        .unwrap();
+    let policy = HostPolicy::new().min_gap(Duration::ZERO).latency_factor(0);
+    let host = site.address().ip().to_string();
+    let ask = async |number| {
+        let ask = HostAsk::new(LeaseId(number), Ask::pace());
+        let answer = store.acquire(Seen::new(&host, &policy), ask).await.unwrap();
+        matches!(answer, Acquired::Granted(_))
+    };
+    let alive = Instant::now();
+    while alive.elapsed() < LEASE * 2 {
+        assert!(!ask(0).await, "it is in use");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    signal(workers.0[0].id(), "KILL");
+    let _ = workers.0[0].wait();
+    let killed = Instant::now();
+    while !ask(1).await {
+        assert!(
+            killed.elapsed() < LEASE * 2,
+            "the place is lost for longer than its lease"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let took = killed.elapsed();
+    println!("the place came back {took:?} after the death, the lease is {LEASE:?}");
+    // It was renewed a third of a lease ago at most.
+    assert!(took >= LEASE / 2, "{took:?}: it was given away too early");
+}

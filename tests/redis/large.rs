@@ -88,9 +88,10 @@ fn peak() -> Option<usize> {
 /// Not a test by itself: what a process of its own does, so that nobody else's memory counts.
 #[test]
 fn reader() {
-    let Ok(server) = std::env::var("ETIQUETTE_LARGE_BODY") else {
+    let Ok(task) = std::env::var("ETIQUETTE_LARGE_BODY") else {
         return;
     };
+    let (server, namespace) = task.split_once(' ').unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -98,8 +99,8 @@ fn reader() {
     runtime.block_on(async {
         let asked = Arc::new(AtomicUsize::new(0));
         for declared in [true, false] {
-            let store = RedisStore::builder(&*server)
-                .namespace(format!("large-{declared}"))
+            let store = RedisStore::builder(server)
+                .namespace(format!("{namespace}:{declared}"))
                 .timeout(std::time::Duration::from_secs(10))
                 .connect()
                 .await
@@ -139,12 +140,15 @@ fn reader() {
 
 #[tokio::test]
 async fn large_bodies_stream_without_being_held() {
-    let Some(server) = Server::start(&[]) else {
+    let Some(server) = Server::given_or_started() else {
         return;
     };
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "large::reader", "--nocapture"])
-        .env("ETIQUETTE_LARGE_BODY", server.url())
+        .env(
+            "ETIQUETTE_LARGE_BODY",
+            format!("{} {}", server.url(), server.namespace()),
+        )
         .stdin(Stdio::null())
         .output()
         .unwrap();

@@ -11,20 +11,20 @@ use etiquette_core::host_store::{Acquired, HostAsk, HostStore, LeaseId, News, Se
 use etiquette_core::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
 use etiquette_core::store::{Claim, ResponseKey, ResponseStore, RobotsKey, RobotsStore};
 use http::{HeaderMap, StatusCode, Version};
-use tower_etiquette_redis::{Cause, Event, RedisStore};
+use tower_etiquette_redis::{Builder, Cause, Event, RedisStore};
 
 use crate::server::Server;
 
 const LEASE: Duration = Duration::from_millis(200);
 
-fn key() -> RobotsKey {
+pub(crate) fn key() -> RobotsKey {
     RobotsKey {
         origin: Origin::of(&"https://site.example".parse().unwrap()).unwrap(),
         token: "ExampleBot".parse().unwrap(),
     }
 }
 
-fn copy(outcome: StoredOutcome) -> StoredRobots {
+pub(crate) fn copy(outcome: StoredOutcome) -> StoredRobots {
     let second = |n| SystemTime::UNIX_EPOCH + Duration::from_secs(n);
     StoredRobots {
         copy: Some(StoredCopy {
@@ -42,11 +42,12 @@ fn copy(outcome: StoredOutcome) -> StoredRobots {
 
 #[tokio::test]
 async fn one_process_reads_robots_txt_for_all() {
-    let Some(server) = Server::start(&[]) else {
+    let Some(server) = Server::given_or_started() else {
         return;
     };
     let store = |_| {
         RedisStore::builder(server.url())
+            .namespace(server.namespace())
             .reading_time(LEASE)
             .build()
     };
@@ -85,7 +86,7 @@ async fn one_process_reads_robots_txt_for_all() {
     assert_eq!(two.claim(&key).await.unwrap(), Claim::Granted);
 }
 
-fn head(etag: &str, language: Option<&str>) -> StoredResponse {
+pub(crate) fn head(etag: &str, language: Option<&str>) -> StoredResponse {
     let mut headers = HeaderMap::new();
     headers.insert("etag", etag.parse().unwrap());
     headers.append("x-two", "1".parse().unwrap());
@@ -108,10 +109,13 @@ fn head(etag: &str, language: Option<&str>) -> StoredResponse {
 
 #[tokio::test]
 async fn responses_come_back_whole_on_another_node() {
-    let Some(server) = Server::start(&[]) else {
+    let Some(server) = Server::given_or_started() else {
         return;
     };
-    let store = || RedisStore::builder(server.url()).build().unwrap();
+    let store = || {
+        let builder = RedisStore::builder(server.url()).namespace(server.namespace());
+        builder.build().unwrap()
+    };
     let (one, two) = (store(), store());
     let key = ResponseKey::of(&"https://site.example/a?secret".parse().unwrap()).unwrap();
     let large: Bytes = (0..1_500_000_u32)
@@ -159,8 +163,7 @@ async fn responses_come_back_whole_on_another_node() {
     one.remove(&key, None).await.unwrap();
     assert!(two.get(&key).await.unwrap().is_empty());
 
-    let mut behind = server.connection();
-    let left: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut behind).unwrap();
+    let left = server.keys(server.namespace());
     assert_eq!(left, Vec::<String>::new(), "no body is left behind");
 }
 
@@ -204,19 +207,23 @@ async fn keys_hold_no_queries_and_all_of_them_vanish() {
 }
 
 /// What a store told its operator.
-fn listening(server: &Server) -> (RedisStore, Arc<Mutex<Vec<Event>>>) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
+pub(crate) type Heard = Arc<Mutex<Vec<Event>>>;
+
+/// A store, and what it tells its operator.
+pub(crate) fn listening(builder: Builder) -> (RedisStore, Heard) {
+    let heard = Heard::default();
     let hear = Arc::clone(&heard);
-    let store = RedisStore::builder(server.url())
-        .lease(LEASE)
-        .timeout(Duration::from_millis(300))
-        .on_event(move |event| hear.lock().unwrap().push(event.clone()))
-        .build()
-        .unwrap();
-    (store, heard)
+    let builder = builder.on_event(move |event| hear.lock().unwrap().push(event.clone()));
+    (builder.build().unwrap(), heard)
 }
 
-fn causes(heard: &Mutex<Vec<Event>>) -> Vec<Cause> {
+fn brief(server: &Server) -> Builder {
+    RedisStore::builder(server.url())
+        .lease(LEASE)
+        .timeout(Duration::from_millis(300))
+}
+
+pub(crate) fn causes(heard: &Mutex<Vec<Event>>) -> Vec<Cause> {
     let causes = heard.lock().unwrap();
     causes
         .iter()
@@ -228,7 +235,7 @@ fn causes(heard: &Mutex<Vec<Event>>) -> Vec<Cause> {
 }
 
 /// Asks until the server grants it, for at most 10 s.
-async fn until_granted(store: &RedisStore, host: &str, first: u64) {
+pub(crate) async fn until_granted(store: &RedisStore, host: &str, first: u64) {
     let policy = HostPolicy::new().min_gap(Duration::ZERO);
     for number in 0..200 {
         let ask = HostAsk::new(LeaseId(first + number), Ask::pace());
@@ -247,7 +254,7 @@ async fn a_server_that_fails_is_named_and_used_again_when_it_is_back() {
     let Some(mut server) = Server::start(&[]) else {
         return;
     };
-    let (store, heard) = listening(&server);
+    let (store, heard) = listening(brief(&server));
     until_granted(&store, "a.example", 0).await;
     let policy = HostPolicy::new();
     let ask = |n: u64| HostAsk::new(LeaseId(1_000 + n), Ask::pace());
@@ -334,7 +341,7 @@ async fn an_empty_server_grants_nothing_for_one_lease() {
     let Some(server) = Server::start(&[]) else {
         return;
     };
-    let (store, _) = listening(&server);
+    let (store, _) = listening(brief(&server));
     let policy = HostPolicy::new().min_gap(Duration::ZERO);
     let seen = Seen::new("a.example", &policy);
     until_granted(&store, "a.example", 0).await;
@@ -387,77 +394,53 @@ async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
 }
 
 #[tokio::test]
-async fn a_cluster_of_three_nodes_serves_all_buckets() {
-    let cluster = ["--cluster-enabled", "yes"];
-    let Some(first) = Server::start(&cluster) else {
+async fn a_server_clock_that_is_set_forward_ends_no_pause_that_a_process_knows() {
+    use std::sync::atomic::{AtomicI64, Ordering};
+    let Some(server) = Server::start(&[]) else {
         return;
     };
-    let nodes = [
-        first,
-        Server::start(&cluster).unwrap(),
-        Server::start(&cluster).unwrap(),
-    ];
-    for (n, node) in nodes.iter().enumerate() {
-        let (from, to) = (n * 16_384 / 3, (n + 1) * 16_384 / 3 - 1);
-        let mut behind = node.connection();
-        let _: () = redis::cmd("CLUSTER")
-            .arg(&["ADDSLOTSRANGE", &from.to_string(), &to.to_string()])
-            .query(&mut behind)
-            .unwrap();
-        let _: () = redis::cmd("CLUSTER")
-            .arg(&["MEET", "127.0.0.1", &nodes[0].port().to_string()])
-            .query(&mut behind)
-            .unwrap();
-    }
-    for node in &nodes {
-        let mut behind = node.connection();
-        for round in 0.. {
-            let info: String = redis::cmd("CLUSTER")
-                .arg("INFO")
-                .query(&mut behind)
-                .unwrap();
-            if info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3") {
-                break;
-            }
-            assert!(round < 300, "the nodes did not meet");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    }
-    let builder = || {
-        RedisStore::builder(nodes[0].url())
-            .cluster([nodes[1].url(), nodes[2].url()])
-            .timeout(Duration::from_secs(2))
-            .lease(LEASE)
-    };
-    let (one, two) = (
-        builder().connect().await.unwrap(),
-        builder().connect().await.unwrap(),
-    );
-    tokio::time::sleep(LEASE + Duration::from_millis(50)).await;
-    let policy = HostPolicy::new().min_gap(Duration::from_secs(5));
-    for n in 0..64 {
-        let host = format!("h{n}.example");
-        let seen = Seen::new(&host, &policy);
-        let answer = one
-            .acquire(seen, HostAsk::new(LeaseId(n), Ask::pace()))
-            .await
-            .unwrap();
-        assert!(matches!(answer, Acquired::Granted(_)), "{host}: {answer:?}");
-        let answer = two
-            .acquire(seen, HostAsk::new(LeaseId(n), Ask::pace()))
-            .await
-            .unwrap();
-        assert!(matches!(answer, Acquired::Wait(..)), "{host}: {answer:?}");
-    }
-    let octets = Bytes::from_static(b"user-agent: *\ndisallow: /");
-    let rules = copy(StoredOutcome::Rules(Some(octets)));
-    one.save(&key(), rules.clone()).await.unwrap();
-    assert_eq!(two.load(&key()).await.unwrap(), Some(rules));
-    let url = ResponseKey::of(&"https://site.example/a".parse().unwrap()).unwrap();
-    let body = Bytes::from(vec![7; 600_000]);
-    one.put(&url, head("\"a\"", None), body.clone(), &[])
+    let clock = Arc::new(AtomicI64::new(1_796_076_000_000_000));
+    let store = RedisStore::builder(server.url())
+        .script_clock(Arc::clone(&clock))
+        .connect()
         .await
         .unwrap();
-    let variants = two.get(&url).await.unwrap();
-    assert_eq!(two.body(&url, &variants[0].head).await.unwrap(), Some(body));
+    let policy = HostPolicy::new();
+    clock.fetch_add(3_600_000_000, Ordering::SeqCst);
+    let mut knows = Seen::new("a.example", &policy);
+    knows.pause = Duration::from_secs(600);
+    let ask = |n: u64| HostAsk::new(LeaseId(n), Ask::pace());
+    store.acquire(knows, ask(1)).await.unwrap();
+    clock.fetch_add(3_600_000_000, Ordering::SeqCst);
+    // It brings back what the server takes for past, and from then on it holds for those who do not know it.
+    for (n, seen) in [(2, knows), (3, Seen::new("a.example", &policy))] {
+        let answer = store.acquire(seen, ask(n)).await.unwrap();
+        assert!(
+            matches!(answer, Acquired::Wait(wait, _) if wait == knows.pause),
+            "{answer:?}"
+        );
+    }
+}
+
+/// A server that was restarted with what it had on disk may have missed places that were taken since.
+#[tokio::test]
+async fn a_server_that_comes_back_with_its_data_grants_nothing_for_one_lease() {
+    let Some(mut server) = Server::start(&["--appendonly", "yes"]) else {
+        return;
+    };
+    let (store, _) = listening(brief(&server));
+    until_granted(&store, "a.example", 0).await;
+    server.kill();
+    server.launch();
+    let back = std::time::Instant::now();
+    let mut behind = server.connection();
+    let kept = loop {
+        match redis::cmd("DBSIZE").query::<usize>(&mut behind) {
+            Ok(kept) => break kept,
+            Err(loading) => assert!(back.elapsed() < LEASE * 20, "{loading}"),
+        }
+    };
+    assert!(kept > 0, "its data is there");
+    until_granted(&store, "a.example", 1_000).await;
+    assert!(back.elapsed() + Duration::from_millis(50) >= LEASE);
 }

@@ -20,6 +20,8 @@ pub struct Builder {
     cluster: bool,
     settings: Settings,
     on_event: Option<OnEvent>,
+    #[cfg(feature = "tls")]
+    roots: Option<Vec<u8>>,
 }
 
 pub(crate) struct Settings {
@@ -52,6 +54,8 @@ impl Builder {
                 clock: Arc::default(),
             },
             on_event: None,
+            #[cfg(feature = "tls")]
+            roots: None,
         }
     }
 
@@ -117,6 +121,15 @@ impl Builder {
         self
     }
 
+    /// The root certificates that a `rediss://` server may be signed by, in PEM, in place of the system's: for a server
+    /// with an authority of its own.
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots = Some(pem.into());
+        self
+    }
+
     /// The present of the script in microseconds, in place of the server's, for tests on paused time.
     #[cfg(feature = "test-util")]
     pub fn script_clock(mut self, micros: Arc<AtomicI64>) -> Self {
@@ -130,19 +143,38 @@ impl Builder {
     /// When the address cannot be read.
     pub fn build(self) -> Result<RedisStore, StoreFailed> {
         let wrong = |error| StoreFailed::new("read its address", error);
+        // The provider is named: with two of them in one build there is no default, and asking for it panics.
         #[cfg(feature = "tls")]
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             // Whoever was faster is as good.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
+        #[cfg(feature = "tls")]
+        let roots = self.roots.map(|pem| redis::TlsCertificates {
+            client_tls: None,
+            root_cert: Some(pem),
+        });
         let server = if self.cluster {
             let builder = ClusterClient::builder(self.urls)
                 .retries(1)
                 .connection_timeout(self.settings.timeout)
                 .response_timeout(self.settings.timeout);
+            #[cfg(feature = "tls")]
+            let builder = match roots {
+                Some(roots) => builder.certs(roots),
+                None => builder,
+            };
             Server::Cluster(Box::new(builder.build().map_err(wrong)?))
         } else {
-            Server::Single(Box::new(Client::open(self.urls.concat()).map_err(wrong)?))
+            let url = self.urls.concat();
+            #[cfg(feature = "tls")]
+            let client = match roots {
+                Some(roots) => Client::build_with_tls(url, roots),
+                None => Client::open(url),
+            };
+            #[cfg(not(feature = "tls"))]
+            let client = Client::open(url);
+            Server::Single(Box::new(client.map_err(wrong)?))
         };
         let link = Link::new(server, self.settings.timeout, self.on_event);
         Ok(RedisStore(Arc::new(Inner {

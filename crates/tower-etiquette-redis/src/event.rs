@@ -59,7 +59,11 @@ impl Cause {
                     Self::WrongType
                 } else if text.contains("OOM") {
                     Self::Full
-                } else if text.contains("NOPERM") || text.contains("can't run this command") {
+                } else if text.contains("NOPERM")
+                    || text.contains("can't run this command")
+                    // A long command of one who has not given a password.
+                    || text.contains("unauthenticated")
+                {
                     Self::Denied
                 } else {
                     Self::Other

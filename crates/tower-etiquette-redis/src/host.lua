@@ -4,7 +4,7 @@
 --       2 the host's state, a hash of the fields that differ from those of a stranger
 --       3 its places: a sorted set of leases by the end of their life
 -- ARGV  1 what is asked: acquire, tell or mark    2 the present in a test, else 0: the server's
---       3 the server's run id as the client knows it, or empty    4 the life of a lease
+--       3 the server's run id as the client knows it, empty where it does not, ? to look    4 the life of a lease
 --       5 places  6 min_gap  7 max_gap  8 latency_factor  9 pause for 429  10 pause for 503  11 refusals that shut out
 --       12 what is left of the pause that the client knows  13 since its last start  14 since its last end (-1: none)
 --       15 the lease, or empty
@@ -30,6 +30,11 @@ if now == 0 then
   now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 local run = ARGV[3]
+if run == '?' then
+  -- Where INFO is not allowed, a restart goes unseen unless it empties the server.
+  local info = redis.pcall('INFO', 'server')
+  run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
+end
 local lease = tonumber(ARGV[4])
 
 -- A server that does not remember may have forgotten places that are in use: nobody starts before each of them was
@@ -54,6 +59,16 @@ local before, s = {}, {}
 for i = 1, #raw, 2 do
   before[raw[i]] = raw[i + 1]
   if raw[i] == 'cd' then s.cd = raw[i + 1] else s[raw[i]] = tonumber(raw[i + 1]) end
+end
+
+-- What follows from other fields is not kept, since most hosts are asked once: see the end.
+if not s.seen and raw[1] then
+  s.seen = math.max(places == 1 and s.ls or 0, s.le or 0)
+end
+if s.sec == 0 then
+  s.sec = nil
+elseif s.ls and not s.sec then
+  s.sec, s.sc = s.ls, 1
 end
 
 -- A clock that was set back would make all waits longer by as much: the past moves with it.
@@ -201,7 +216,7 @@ local function strike()
     local into = s.sec and math.max(now - s.sec, 0) / 1000000 or 0
     local earlier = (s.se or 0) * math.min(math.max(1 - into, 0), 1)
     local starts = (s.sc or 0) + math.floor(earlier)
-    local learnt = math.max(math.floor(1000000 / math.max(starts, 1)), math.floor((s.lat or 0) / places))
+    local learnt = math.max(math.ceil(1000000 / math.max(starts, 1)), math.ceil((s.lat or 0) / places))
     s.ln = math.min(learnt, HOUR)
   end
   local rate = s.rt or 1
@@ -213,7 +228,7 @@ end
 
 local function pause(wait, share, slows)
   wait = math.min(wait, LONGEST)
-  local finish = now + wait + math.min(math.floor(wait * share), LONGEST)
+  local finish = now + wait + math.min(math.ceil(wait * share), LONGEST)
   s.pu = math.max(s.pu or 0, finish)
   if slows then s.rf = s.pu end
 end
@@ -235,7 +250,7 @@ local function answered(signal, wait, counts, page, share, started, latency)
   elseif latency > (s.lat or 0) then
     s.lat = latency
   elseif page and counts then
-    s.lat = math.floor(((s.lat or 0) + latency) / 2)
+    s.lat = math.ceil(((s.lat or 0) + latency) / 2)
   end
   local late = s.lk and started <= s.lk
   if page and not late then
@@ -334,6 +349,14 @@ else
       now - tonumber(ARGV[22]), tonumber(ARGV[23]))
   end
   gap = scaled(base_gap())
+end
+
+-- The last call was no later than the last start or end; the last start is the only one of its second.
+if s.seen <= math.max(places == 1 and s.ls or 0, s.le or 0) then s.seen = nil end
+if s.ls and not s.sec then
+  s.sec = 0
+elseif s.ls and s.sec == s.ls and s.sc == 1 and not s.se then
+  s.sec, s.sc = nil, nil
 end
 
 -- Only what changed is written, and all that belongs to a host vanishes when nothing is owed to it any more.

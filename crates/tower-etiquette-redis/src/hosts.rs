@@ -128,9 +128,10 @@ impl RedisStore {
             .key(self.key(bucket, "l", seen.host));
         let numbers = seen.policy.numbers();
         let present = self.0.settings.clock.load(Ordering::SeqCst);
-        self.0
-            .link
-            .ask("share a host's budget", move |mut line| async move {
+        self.0.link.ask(
+            "share a host's budget",
+            bucket,
+            move |mut line| async move {
                 call.arg(operation)
                     .arg(present)
                     .arg(&*line.run)
@@ -147,7 +148,8 @@ impl RedisStore {
                     .arg(span(seen.since_end));
                 more(&mut call);
                 call.invoke_async(&mut line.connection).await
-            })
+            },
+        )
     }
 
     /// Marks all buckets as known from now on, where they are not yet. A host that is met first on a server in use
@@ -155,29 +157,24 @@ impl RedisStore {
     pub(crate) async fn mark_all(&self) -> Result<(), StoreFailed> {
         let lease = micros(self.0.settings.lease);
         let present = self.0.settings.clock.load(Ordering::SeqCst);
-        let left: Vec<u64> = self
-            .0
-            .link
-            .ask_within(
-                "be prepared",
-                self.0.settings.timeout * 4,
-                move |mut line| async move {
-                    let mut left = Vec::new();
-                    for bucket in 0..BUCKETS {
-                        let mut call = self.0.script.key(self.key(bucket, "mark", ""));
-                        call.key(self.key(bucket, "h", "-"))
-                            .key(self.key(bucket, "l", "-"))
-                            .arg("mark")
-                            .arg(present)
-                            .arg(&*line.run)
-                            .arg(lease);
-                        let row: (u64,) = call.invoke_async(&mut line.connection).await?;
-                        left.push(row.0);
-                    }
-                    Ok(left)
-                },
-            )
-            .await?;
+        let doing = "be prepared";
+        let timeout = self.0.settings.timeout * 4;
+        let mut left = Vec::new();
+        for bucket in 0..BUCKETS {
+            let mut call = self.0.script.key(self.key(bucket, "mark", ""));
+            call.key(self.key(bucket, "h", "-"))
+                .key(self.key(bucket, "l", "-"))
+                .arg("mark")
+                .arg(present);
+            let marked =
+                self.0
+                    .link
+                    .ask_within(doing, bucket, timeout, move |mut line| async move {
+                        call.arg(&*line.run).arg(lease);
+                        call.invoke_async::<(u64,)>(&mut line.connection).await
+                    });
+            left.push(marked.await?.0);
+        }
         // New by less than a call takes: it was this one.
         if left.iter().any(|left| *left + 100_000 > lease) {
             self.0.link.forgot();

@@ -37,7 +37,8 @@
 //! not be renewed is cut off before the server gives the place away.
 //!
 //! A server that is empty, or has been restarted, may have forgotten places in use: it grants nothing for the time of one
-//! lease. So the first start on a new server takes that long.
+//! lease. So the first start on a new server takes that long. Of a Cluster that holds for each node by itself: hosts whose
+//! node is down or new wait, the others go on.
 //!
 //! A server clock that is set back moves what is stored with it. One that is set forward ends pauses early for processes
 //! that do not know them; those that do keep them and bring them back.
@@ -54,14 +55,19 @@
 //! | `r`, `c` | robots.txt by origin and token, and who reads it | 30 days; a reading's time |
 //! | `v`, `b` | variants by a hash of the URL, pieces of bodies | [`Builder::keep_responses`] |
 //!
-//! No credentials or queries are part of a key. Needed are the commands `EVALSHA`, `SCRIPT LOAD`, `TIME`, `INFO`, and those
-//! on hashes, sorted sets and strings, on the keys of the namespace.
+//! No credentials or queries are part of a key. Of a user fetch nothing is written but the state and the robots.txt of its
+//! host, under the host's name. A user of the server that may do no more than is needed:
+//! `ACL SETUSER NAME on >PASSWORD ~NAMESPACE:* -@all +@hash +@sortedset +@string +del +unlink +pexpire +multi +exec +evalsha
+//! +script|load +time +info`. Without `INFO` a server that was restarted with what it had stored is not told from one that
+//! was not.
 //!
 //! # Why redis-rs
 //! Of the two maintained clients redis-rs 1.8 brings 76 crates with TLS and Cluster, fred 10.1 brings 95 (`cargo tree`).
 //! Both pipeline over one connection and follow a Cluster. fred reconnects by itself and queues meanwhile, which is what a
 //! budget must not do: a question that is answered a minute later is worthless. Here a broken connection fails its
 //! questions at once, and a new one is made by the next question that comes after a pause.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
 mod event;

@@ -1,5 +1,10 @@
 //! The connection: one for all calls, bounded in time, failing at once while the server is known to fail.
+//!
+//! Of a Cluster each bucket of keys fails by itself, so that one node that is down takes nothing from the others. The
+//! client under it connects again to a node that comes back, and learns of moved slots from redirections; where that does
+//! not help, the whole is connected anew every few seconds.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,6 +29,13 @@ pub(crate) enum Server {
     Cluster(Box<ClusterClient>),
 }
 
+/// The connections to a Cluster are made anew no oftener than this.
+const ANEW_AFTER: Duration = Duration::from_secs(5);
+/// A bucket that failed so long ago, and is not asked about any more, says nothing about the present.
+const STALE: Duration = Duration::from_secs(60);
+/// In place of the run id where several servers answer: the script looks itself.
+const LOOK_THERE: &str = "?";
+
 /// A connection to a server, or to all of a Cluster.
 #[derive(Clone)]
 pub(crate) enum Connection {
@@ -31,12 +43,14 @@ pub(crate) enum Connection {
     Cluster(ClusterConnection),
 }
 
-/// A connection and the run of the server that it leads to, empty where it leads to several.
+/// A connection and the run of the server that it leads to: empty where that is not known, `?` where it is for the script
+/// to find out.
 #[derive(Clone)]
 pub(crate) struct Line {
     pub(crate) connection: Connection,
     pub(crate) run: Arc<str>,
     number: u64,
+    made: Instant,
 }
 
 pub(crate) struct Link {
@@ -51,8 +65,18 @@ pub(crate) struct Link {
 struct State {
     line: Option<Line>,
     lines: u64,
-    /// Since when it fails, why, and when it is tried again.
-    failing: Option<(Instant, Cause, Instant)>,
+    /// What fails: everything of a single server under one number, of a Cluster each bucket.
+    failing: BTreeMap<u64, Trouble>,
+    /// Since when anything does.
+    since: Option<Instant>,
+}
+
+/// Something fails.
+#[derive(Clone, Copy)]
+struct Trouble {
+    cause: Cause,
+    /// When it is tried again.
+    again: Instant,
 }
 
 /// The server is known to fail and was not asked.
@@ -78,36 +102,41 @@ impl Link {
         }
     }
 
-    /// Asks the server, within the time of a call.
+    /// Asks the server about a bucket of keys, within the time of a call.
     pub(crate) async fn ask<T, F>(
         &self,
         doing: &'static str,
+        bucket: u64,
         ask: impl FnOnce(Line) -> F,
     ) -> Result<T, StoreFailed>
     where
         F: Future<Output = RedisResult<T>>,
     {
-        self.ask_within(doing, self.timeout, ask).await
+        self.ask_within(doing, bucket, self.timeout, ask).await
     }
 
-    /// Asks the server, within `timeout`.
+    /// Asks the server about a bucket of keys, within `timeout`.
     pub(crate) async fn ask_within<T, F>(
         &self,
         doing: &'static str,
+        bucket: u64,
         timeout: Duration,
         ask: impl FnOnce(Line) -> F,
     ) -> Result<T, StoreFailed>
     where
         F: Future<Output = RedisResult<T>>,
     {
-        let failing = self.state().failing;
-        if let Some((since, cause, again)) = failing {
+        let part = match &self.server {
+            Server::Single(_) => 0,
+            Server::Cluster(_) => bucket,
+        };
+        if let Some(trouble) = self.state().failing.get_mut(&part) {
             let now = Instant::now();
-            if now < again {
+            if now < trouble.again {
                 return Err(StoreFailed::new(doing, Failing));
             }
             // One tries, the others go on failing until that is decided.
-            self.state().failing = Some((since, cause, now + self.timeout.max(TRY_AGAIN)));
+            trouble.again = now + self.timeout.max(TRY_AGAIN);
         }
         let mut number = None;
         let asked = tokio::time::timeout(timeout, async {
@@ -117,16 +146,16 @@ impl Link {
         });
         match asked.await {
             Ok(Ok(value)) => {
-                self.succeeded();
+                self.succeeded(part);
                 Ok(value)
             }
             Ok(Err(error)) => {
                 let cause = Cause::of(&error);
-                self.failed(number, cause, error.to_string());
+                self.failed(part, number, cause, error.to_string());
                 Err(StoreFailed::new(doing, error))
             }
             Err(elapsed) => {
-                self.failed(number, Cause::Slow, elapsed.to_string());
+                self.failed(part, number, Cause::Slow, elapsed.to_string());
                 Err(StoreFailed::new(doing, elapsed))
             }
         }
@@ -152,6 +181,7 @@ impl Link {
             connection,
             run,
             number: state.lines,
+            made: Instant::now(),
         };
         state.line = Some(line.clone());
         Ok(line)
@@ -180,37 +210,62 @@ impl Link {
             }
             Server::Cluster(client) => {
                 let connection = client.get_async_connection().await?;
-                Ok((Connection::Cluster(connection), "".into()))
+                Ok((Connection::Cluster(connection), LOOK_THERE.into()))
             }
         }
     }
 
-    fn succeeded(&self) {
-        let failing = self.state().failing.take();
-        if let Some((since, ..)) = failing {
+    fn succeeded(&self, part: u64) {
+        let since = {
+            let mut state = self.state();
+            if state.failing.is_empty() {
+                return;
+            }
+            state.failing.remove(&part);
+            let now = Instant::now();
+            state
+                .failing
+                .retain(|_, trouble| now < trouble.again + STALE);
+            state
+                .failing
+                .is_empty()
+                .then(|| state.since.take())
+                .flatten()
+        };
+        if let Some(since) = since {
             let after = since.elapsed();
             self.tell(&Event::Recovered { after });
         }
     }
 
-    fn failed(&self, number: Option<u64>, cause: Cause, detail: String) {
+    fn failed(&self, part: u64, number: Option<u64>, cause: Cause, detail: String) {
         let now = Instant::now();
         let news = {
             let mut state = self.state();
             // A connection that broke is never used again; one that is slow may have to be given up too, because what
-            // was sent on it is answered in order.
-            let broken = matches!(cause, Cause::Unreachable | Cause::Slow);
-            if broken && number.is_some() && state.line.as_ref().map(|line| line.number) == number {
+            // was sent on it is answered in order. The connections to a Cluster mend themselves, as a rule.
+            let given_up = state.line.as_ref().is_some_and(|line| {
+                Some(line.number) == number
+                    && match &self.server {
+                        Server::Single(_) => matches!(cause, Cause::Unreachable | Cause::Slow),
+                        Server::Cluster(_) => {
+                            !matches!(cause, Cause::Full | Cause::Denied | Cause::WrongType)
+                                && now >= line.made + ANEW_AFTER
+                        }
+                    }
+            });
+            if given_up {
                 state.line = None;
             }
             // One wrong key says nothing about the server.
             if cause == Cause::WrongType {
                 true
             } else {
-                let known = state.failing;
-                let since = known.map_or(now, |(since, ..)| since);
-                state.failing = Some((since, cause, now + TRY_AGAIN));
-                known.is_none_or(|(_, known, _)| known != cause)
+                let known = state.failing.values().any(|known| known.cause == cause);
+                let again = now + TRY_AGAIN;
+                state.failing.insert(part, Trouble { cause, again });
+                state.since.get_or_insert(now);
+                !known
             }
         };
         if news {

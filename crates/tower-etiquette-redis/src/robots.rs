@@ -16,12 +16,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl RobotsStore for RedisStore {
     fn load<'a>(&'a self, key: &'a RobotsKey) -> StoreFuture<'a, Option<StoredRobots>> {
-        let [record, _] = self.robots_keys(key);
+        let (bucket, [record, _]) = self.robots_keys(key);
         Box::pin(async move {
             let fields: (Option<Vec<u8>>, Option<Vec<u8>>) = self
                 .0
                 .link
-                .ask("read a robots.txt", |mut line| async move {
+                .ask("read a robots.txt", bucket, |mut line| async move {
                     redis::cmd("HMGET")
                         .arg(record)
                         .arg("about")
@@ -36,7 +36,7 @@ impl RobotsStore for RedisStore {
     }
 
     fn save<'a>(&'a self, key: &'a RobotsKey, stored: StoredRobots) -> StoreFuture<'a, ()> {
-        let [record, claim] = self.robots_keys(key);
+        let (bucket, [record, claim]) = self.robots_keys(key);
         Box::pin(async move {
             let mut pipe = redis::pipe();
             pipe.atomic();
@@ -58,7 +58,7 @@ impl RobotsStore for RedisStore {
             pipe.del(&claim).ignore();
             self.0
                 .link
-                .ask("keep a robots.txt", |mut line| async move {
+                .ask("keep a robots.txt", bucket, |mut line| async move {
                     pipe.query_async(&mut line.connection).await
                 })
                 .await
@@ -66,7 +66,7 @@ impl RobotsStore for RedisStore {
     }
 
     fn claim<'a>(&'a self, key: &'a RobotsKey) -> StoreFuture<'a, Claim> {
-        let [_, claim] = self.robots_keys(key);
+        let (bucket, [_, claim]) = self.robots_keys(key);
         Box::pin(async move {
             let expiry = SetExpiry::PX(self.0.settings.reading.as_millis() as u64);
             let options = SetOptions::default()
@@ -75,7 +75,7 @@ impl RobotsStore for RedisStore {
             let set: Value = self
                 .0
                 .link
-                .ask("claim a robots.txt", |mut line| async move {
+                .ask("claim a robots.txt", bucket, |mut line| async move {
                     redis::cmd("SET")
                         .arg(claim)
                         .arg(self.0.owner)
@@ -93,9 +93,10 @@ impl RobotsStore for RedisStore {
 }
 
 impl RedisStore {
-    fn robots_keys(&self, key: &RobotsKey) -> [String; 2] {
+    fn robots_keys(&self, key: &RobotsKey) -> (u64, [String; 2]) {
         let bucket = Self::bucket(key.origin.host());
         let name = format!("{}:{}", key.token.as_str(), key.origin);
-        [self.key(bucket, "r", &name), self.key(bucket, "c", &name)]
+        let keys = [self.key(bucket, "r", &name), self.key(bucket, "c", &name)];
+        (bucket, keys)
     }
 }

@@ -33,7 +33,7 @@ const BUDGET: &[&str] = &["budget"];
 
 #[test]
 fn timelines_on_a_shared_server() {
-    let Some(server) = Server::start(&[]) else {
+    let Some(server) = Server::given_or_started() else {
         return;
     };
     let file = "scenarios.json";
@@ -77,8 +77,6 @@ fn left_out(scenario: &Scenario) -> Option<&'static str> {
         None
     } else if config["layers"].is_array() {
         Some("fixes the layers, each with hosts of its own")
-    } else if scenario.id == "host-case-port" {
-        Some("compares two runs to the millisecond; a store adds a drawn share to each wait")
     } else if requests > 1_200 || events > 1_200 {
         Some("tests size")
     } else {
@@ -115,7 +113,11 @@ impl Fleet {
         let fleet = Self {
             runtime,
             url: server.url(),
-            namespace: format!("rows{}", NEXT.fetch_add(1, Ordering::Relaxed)),
+            namespace: format!(
+                "{}:{}",
+                server.namespace(),
+                NEXT.fetch_add(1, Ordering::Relaxed)
+            ),
             lease: Duration::from_secs_f64(scenario.number("lease").unwrap_or(10.0)),
             nodes: scenario.number("nodes").unwrap_or(2.0) as u32,
             // The server has been in use for an hour.

@@ -63,11 +63,14 @@ fn as_alone(
         of_host.map(|a| a.at).collect()
     };
     let (with, without) = (times(played), times(&alone));
-    let same = with.len() == without.len()
-        && with
-            .iter()
-            .zip(&without)
-            .all(|(a, b)| (a - b).abs() <= tolerance);
+    // A store hears of the end of a body when the next one asks already: it may have to ask again, each time up to 28 ms
+    // later. Nobody starts sooner.
+    let later = if played.over_a_store { 0.028 } else { 0.0 };
+    let same =
+        with.len() == without.len()
+            && with.iter().zip(&without).enumerate().all(|(n, (a, b))| {
+                *a >= b - tolerance && *a <= b + tolerance + later * (n + 1) as f64
+            });
     truth(same && !with.is_empty(), || {
         format!("{with:?}, alone {without:?}")
     })

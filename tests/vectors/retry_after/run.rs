@@ -50,6 +50,8 @@ pub(crate) struct Played {
     pub(crate) unfinished: usize,
     /// Requests under way and waiting by the hosts' own count, once all callers had come to an end.
     pub(crate) left: (u64, u64),
+    /// Processes shared its hosts.
+    pub(crate) over_a_store: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -278,6 +280,7 @@ impl<'a> Run<'a> {
             dns: self.scenario.config["dns"].clone(),
             unfinished,
             left,
+            over_a_store: self.nodes.is_some(),
         }
     }
 

@@ -54,7 +54,8 @@ impl ResponseStore for RedisStore {
         if record.small.is_some() {
             return Ok(record.small);
         }
-        let name = self.names(key).body(&record.body);
+        let names = self.names(key);
+        let name = names.body(&record.body);
         let length = usize::try_from(record.length).unwrap_or(usize::MAX);
         if length > self.0.settings.max_body {
             return Ok(None);
@@ -69,7 +70,7 @@ impl ResponseStore for RedisStore {
             let pieces: Vec<Option<Vec<u8>>> = self
                 .0
                 .link
-                .ask("read a body", |mut line| async move {
+                .ask("read a body", names.bucket, |mut line| async move {
                     ask.query_async(&mut line.connection).await
                 })
                 .await?;
@@ -94,8 +95,7 @@ impl ResponseStore for RedisStore {
         let keep = millis(self.0.settings.keep);
         let record = Record::new(key.as_str(), head, &body, SMALL);
         if record.small.is_none() {
-            self.put_body(&names.body(&record.body), &body, keep)
-                .await?;
+            self.put_body(&names, &record.body, &body, keep).await?;
         }
         self.put_record(key, &record, replaced).await
     }
@@ -127,7 +127,7 @@ impl ResponseStore for RedisStore {
             return self
                 .0
                 .link
-                .ask("renew a response", |mut line| async move {
+                .ask("renew a response", names.bucket, |mut line| async move {
                     let mut call = script.key(&names.variants);
                     call.key(names.body(&record.body))
                         .arg(field)
@@ -164,7 +164,7 @@ impl ResponseStore for RedisStore {
         if pipe.is_empty() {
             return Ok(());
         }
-        self.send("remove a response", pipe).await
+        self.send("remove a response", names.bucket, pipe).await
     }
 
     async fn read(
@@ -176,13 +176,8 @@ impl ResponseStore for RedisStore {
         let Some(record) = self.record_of(key, head).await? else {
             return Ok(None);
         };
-        let name = self.names(key).body(&record.body);
-        Ok(Some(Box::new(Reader::new(
-            self.clone(),
-            name,
-            record,
-            from,
-        ))))
+        let reader = Reader::new(self.clone(), self.names(key), record, from);
+        Ok(Some(Box::new(reader)))
     }
 
     fn write(&self, key: &ResponseKey, length: Option<u64>) -> Option<Box<dyn BodyWriter>> {
@@ -194,6 +189,7 @@ impl ResponseStore for RedisStore {
 
 /// The keys of one URL.
 struct Names {
+    bucket: u64,
     variants: String,
     bodies: String,
 }
@@ -211,6 +207,7 @@ impl RedisStore {
         // Two URLs of one name displace each other and are never taken for one another.
         let name = format!("{:016x}{:016x}", hash(url), hash(&format!("{url}\n")));
         Names {
+            bucket,
             variants: self.key(bucket, "v", &name),
             bodies: self.key(bucket, "b", &name),
         }
@@ -222,7 +219,7 @@ impl RedisStore {
         let fields: Vec<(Vec<u8>, Vec<u8>)> = self
             .0
             .link
-            .ask("read a response", |mut line| async move {
+            .ask("read a response", names.bucket, |mut line| async move {
                 redis::cmd("HGETALL")
                     .arg(&names.variants)
                     .query_async(&mut line.connection)
@@ -290,10 +287,17 @@ impl RedisStore {
         if record.small.is_none() {
             pipe.pexpire(names.body(&record.body), keep).ignore();
         }
-        self.send("keep a response", pipe).await
+        self.send("keep a response", names.bucket, pipe).await
     }
 
-    async fn put_body(&self, name: &str, body: &Bytes, keep: i64) -> Result<(), StoreFailed> {
+    async fn put_body(
+        &self,
+        names: &Names,
+        id: &str,
+        body: &Bytes,
+        keep: i64,
+    ) -> Result<(), StoreFailed> {
+        let name = &names.body(id);
         for (first, pieces) in body.chunks(PIECE * PIECES_AT_ONCE).enumerate() {
             let mut pipe = redis::pipe();
             for (piece, octets) in pieces.chunks(PIECE).enumerate() {
@@ -301,15 +305,20 @@ impl RedisStore {
                     .ignore();
             }
             pipe.pexpire(name, keep).ignore();
-            self.send("keep a body", pipe).await?;
+            self.send("keep a body", names.bucket, pipe).await?;
         }
         Ok(())
     }
 
-    async fn send(&self, doing: &'static str, pipe: redis::Pipeline) -> Result<(), StoreFailed> {
+    async fn send(
+        &self,
+        doing: &'static str,
+        bucket: u64,
+        pipe: redis::Pipeline,
+    ) -> Result<(), StoreFailed> {
         self.0
             .link
-            .ask(doing, |mut line| async move {
+            .ask(doing, bucket, |mut line| async move {
                 let sent: RedisResult<()> = pipe.query_async(&mut line.connection).await;
                 sent
             })

@@ -5,7 +5,7 @@ use etiquette_core::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::store::{BodyReader, BodyWriter, Piece, ResponseKey, StoreFailed, StoreFuture};
 
 use super::record::{Record, new_body};
-use super::{PIECE, PIECES_AT_ONCE};
+use super::{Names, PIECE, PIECES_AT_ONCE};
 use crate::RedisStore;
 
 /// So long a body stays whose next octets do not come: what a process that died has begun vanishes then.
@@ -13,16 +13,16 @@ const UNFINISHED: i64 = 10 * 60_000;
 
 pub(super) struct Reader {
     store: RedisStore,
-    name: String,
+    names: Names,
     record: Record,
     at: u64,
 }
 
 impl Reader {
-    pub(super) fn new(store: RedisStore, name: String, record: Record, at: u64) -> Self {
+    pub(super) fn new(store: RedisStore, names: Names, record: Record, at: u64) -> Self {
         Self {
             store,
-            name,
+            names,
             record,
             at,
         }
@@ -39,12 +39,13 @@ impl BodyReader for Reader {
             let whole = match &self.record.small {
                 Some(small) => small.clone(),
                 None => {
-                    let (name, piece) = (self.name.clone(), self.at / size);
+                    let name = self.names.body(&self.record.body);
+                    let piece = self.at / size;
                     let piece: Option<Vec<u8>> = self
                         .store
                         .0
                         .link
-                        .ask("read a body", |mut line| async move {
+                        .ask("read a body", self.names.bucket, |mut line| async move {
                             redis::cmd("HGET")
                                 .arg(name)
                                 .arg(piece)
@@ -96,7 +97,8 @@ impl Writer {
     }
 
     async fn send(&mut self, pieces: Vec<Bytes>) -> Result<(), StoreFailed> {
-        let name = self.store.names(&self.key).body(&self.body);
+        let names = self.store.names(&self.key);
+        let name = names.body(&self.body);
         for pieces in pieces.chunks(PIECES_AT_ONCE) {
             let mut pipe = redis::pipe();
             for piece in pieces {
@@ -104,7 +106,7 @@ impl Writer {
                 self.written += 1;
             }
             pipe.pexpire(&name, UNFINISHED).ignore();
-            self.store.send("keep a body", pipe).await?;
+            self.store.send("keep a body", names.bucket, pipe).await?;
         }
         Ok(())
     }
