@@ -5,6 +5,7 @@ use std::process::ExitCode;
 mod budget;
 mod cache;
 mod heap;
+mod redis;
 mod robots;
 mod scale;
 mod timing;
@@ -24,12 +25,14 @@ fn main() -> ExitCode {
         ["robots", "one", peer, case, what] => robots::one(peer, case, what),
         ["budget"] => budget::run(false),
         ["budget", "--json"] => budget::run(true),
+        ["redis"] => redis::run(false),
+        ["redis", "--json"] => redis::run(true),
         ["scale"] => scale::run(1_000_000),
         ["scale", hosts] if hosts.parse::<u32>().is_ok() => {
             scale::run(hosts.parse().expect("a number"))
         }
         _ => {
-            eprintln!("usage: compare robots|cache|budget [--json], compare scale [HOSTS]");
+            eprintln!("usage: compare robots|cache|budget|redis [--json], compare scale [HOSTS]");
             ExitCode::from(2)
         }
     }
