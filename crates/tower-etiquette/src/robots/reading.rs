@@ -167,6 +167,7 @@ impl Reading {
         self.sit_out_the_pause().await;
         let key = self.stored_key();
         let end = Instant::now() + settings.policy.reading_time();
+        let mut claimed = false;
         loop {
             let loaded = timeout(STORE_TIME, store.load(&key)).await;
             if let Some(Some(stored)) = events::taken("robots", "look up robots.txt", flat(loaded))
@@ -177,24 +178,37 @@ impl Reading {
                     .map(|hosts| hosts.gap(&self.key.origin))
                     .unwrap_or_default();
                 let epoch = self.epoch_of(&stored, now);
-                let record = &mut self.slot.lock().record;
-                record.restore(stored, |octets| self.parse(octets), now, epoch);
-                let known = match record.standing(now.monotonic, gap, self.epoch) {
-                    Standing::Read => false,
-                    // The pause that came with the 429 holds the next reading back: this one may wait for it.
-                    Standing::Closed {
-                        trouble: Trouble::Later(StatusCode::TOO_MANY_REQUESTS),
-                        ..
-                    } => hosts.is_none(),
-                    _ => true,
+                let known = {
+                    let record = &mut self.slot.lock().record;
+                    record.restore(stored, |octets| self.parse(octets), now, epoch);
+                    let known = match record.standing(now.monotonic, gap, self.epoch) {
+                        Standing::Read => false,
+                        // The pause that came with the 429 holds the next reading back: this one may wait for it.
+                        Standing::Closed {
+                            trouble: Trouble::Later(StatusCode::TOO_MANY_REQUESTS),
+                            ..
+                        } => hosts.is_none(),
+                        _ => true,
+                    };
+                    known.then(|| record.to_stored(now, None))
                 };
-                if known {
+                if let Some(known) = known {
+                    if claimed {
+                        // The claim ends with it.
+                        let saved = timeout(STORE_TIME, store.save(&key, known)).await;
+                        events::taken("robots", "give up a reading", flat(saved));
+                    }
                     return true;
                 }
             }
-            let claimed = timeout(STORE_TIME, store.claim(&key)).await;
-            match events::taken("robots", "claim a reading", flat(claimed)) {
+            if claimed {
+                return false;
+            }
+            let claim = timeout(STORE_TIME, store.claim(&key)).await;
+            match events::taken("robots", "claim a reading", flat(claim)) {
                 Some(Claim::Taken(wait)) if Instant::now() + wait < end => sleep(wait).await,
+                // Another process may have ended its reading between the look and the claim: look once more.
+                Some(Claim::Granted) => claimed = true,
                 _ => return false,
             }
         }
