@@ -36,6 +36,7 @@ enum Event {
         crawl_delay: Option<(u64, Option<u64>)>,
         /// The process tells what it knows, as one that has seen all of it does.
         knows: bool,
+        counted: bool,
     },
     /// A body ends, or a grant is given back.
     End { which: usize, unused: bool },
@@ -59,8 +60,9 @@ fn event() -> impl Strategy<Value = Event> {
         1 => 3_000 * second..100_000 * second,
     ];
     let delay = prop::option::of((0_u64..3, prop::option::of(0_u64..200)));
-    let ask = (any::<bool>(), 0..8_u8, delay, any::<bool>()).prop_map(
-        |(gap_taken, kind, crawl_delay, knows)| {
+    let flags = (any::<bool>(), prop::bool::weighted(0.1));
+    let ask = (any::<bool>(), 0..8_u8, delay, flags).prop_map(
+        |(gap_taken, kind, crawl_delay, (knows, counted))| {
             let mut ask = if kind == 0 {
                 Ask::pauses()
             } else {
@@ -71,6 +73,7 @@ fn event() -> impl Strategy<Value = Event> {
                 ask,
                 crawl_delay: crawl_delay.filter(|_| kind >= 4),
                 knows,
+                counted,
             }
         },
     );
@@ -154,7 +157,8 @@ impl Pair<'_> {
                 ask,
                 crawl_delay,
                 knows,
-            } => self.ask(ask, crawl_delay, knows).await?,
+                counted,
+            } => self.ask(ask, crawl_delay, knows, counted).await?,
             Event::End { which, unused } => {
                 if !self.held.is_empty() {
                     let lease = self.held.swap_remove(which % self.held.len());
@@ -212,6 +216,7 @@ impl Pair<'_> {
         ask: Ask,
         crawl_delay: Option<(u64, Option<u64>)>,
         knows: bool,
+        counted: bool,
     ) -> Outcome {
         let now = self.now();
         self.next += 1;
@@ -219,6 +224,7 @@ impl Pair<'_> {
         let mut question = HostAsk::new(lease, ask);
         // A gap that is taken is so only as long as nobody else started.
         question.started = self.state.started();
+        question.counted = counted;
         question.crawl_delay =
             crawl_delay.map(|(origin, delay)| (origin, delay.map(Duration::from_secs)));
         let answer = self
@@ -241,6 +247,9 @@ impl Pair<'_> {
                     self.state.reserve();
                     self.state.start(now);
                     self.held.push(lease);
+                }
+                if counted {
+                    self.state.counted_before();
                 }
                 self.starts.push(now);
                 shared

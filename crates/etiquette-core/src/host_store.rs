@@ -88,6 +88,8 @@ pub struct HostAsk {
     /// What the robots.txt of one origin says, if it was just asked: the origin, as a number that all processes derive
     /// alike, and its Crawl-delay.
     pub crawl_delay: Option<(u64, Option<Duration>)>,
+    /// The start was counted already, when a layer further out let it go without a place.
+    pub counted: bool,
 }
 
 impl HostAsk {
@@ -99,6 +101,7 @@ impl HostAsk {
             ask,
             started: 0,
             crawl_delay: None,
+            counted: false,
         }
     }
 }

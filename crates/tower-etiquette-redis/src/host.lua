@@ -9,7 +9,7 @@
 --       12 what is left of the pause that the client knows  13 since its last start  14 since its last end (-1: none)
 --       15 the lease, or empty
 --       acquire: 16 pauses only  17 gap taken  18 starts at its last start  19 origin or empty  20 Crawl-delay (-1: none)
---                21 how late the grant may be acted upon
+--                21 how late the grant may be acted upon  22 counted already, when it was let go without a place
 --       tell:    16 renew, end, unused or none  17 signal or empty  18 wait (-1: none)  19 a success for the latency
 --                20 page  21 share added to a pause  22 since its start  23 latency (-1: unknown)
 -- All spans are microseconds. The rules are those of `etiquette_core::host::HostState`.
@@ -322,16 +322,18 @@ if op == 'acquire' then
     wait = math.min(math.max(math.floor(gap / 2), 25000), 1000000, math.max(tonumber(first[2]) - now, 1000))
   else
     granted = true
+    if ARGV[22] ~= '1' then
+      s.n = (s.n or 0) + 1
+      count_start()
+    end
     if pauses_only then
       s.lu = math.max(s.lu or 0, now)
     else
       redis.call('ZADD', KEYS[3], string.format('%.0f', now + lease), ARGV[15])
       in_flight = in_flight + 1
       -- With several places no end tells when the next one may start: count from the latest start that this allows.
-      s.n = (s.n or 0) + 1
       s.ls = math.max(s.ls or 0, now + (places > 1 and tonumber(ARGV[21]) or 0))
     end
-    count_start()
   end
 else
   local step = ARGV[16]

@@ -37,7 +37,7 @@ impl HostStore for RedisStore {
                     }
                     None => call.arg("").arg(-1),
                 };
-                call.arg(late);
+                call.arg(late).arg(u8::from(ask.counted));
             });
             let row: Row = call.await?;
             let (granted, wait, pause, gap, since, started, strikes) = row;

@@ -88,11 +88,13 @@ impl Link {
         policy: &HostPolicy,
         ask: Ask,
         crawl_delay: Option<(u64, Option<Duration>)>,
+        counted: bool,
         jitter: f64,
     ) -> Reply {
         let id = LeaseId(self.leases.fetch_add(1, Ordering::Relaxed));
         let mut question = HostAsk::new(id, ask);
         question.crawl_delay = crawl_delay;
+        question.counted = counted;
         let mut asking = Asking {
             link: self,
             host,

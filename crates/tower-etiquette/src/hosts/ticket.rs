@@ -395,7 +395,8 @@ impl Ticket {
             .map(|delay| (number_of(&self.origin), delay));
         let jitter = self.hosts.jitter();
         let policy = self.policy.as_deref().unwrap_or(&self.host.policy);
-        let reply = link.acquire(&self.host, policy, ask, crawl_delay, jitter);
+        let (host, counted) = (&self.host, self.counted);
+        let reply = link.acquire(host, policy, ask, crawl_delay, counted, jitter);
         match reply.await {
             Reply::Start(lease) => {
                 self.lease = lease;
