@@ -10,5 +10,6 @@ mod probe;
 mod readiness;
 mod retention;
 mod sharing;
+mod silent;
 mod strangers;
 mod waits;

@@ -12,7 +12,9 @@
 //! shared through a store there is no bucket: the stricter of the host's budget and the limit holds, without a burst.
 //!
 //! A place is held from the start to the end of the response's body, because that is how long the site is busy with the
-//! request. Waiting is first come, first served, costs no task, and nothing is booked ahead.
+//! request. Waiting is first come, first served, and nothing is booked ahead. It costs no task for each request: a line in
+//! which more than one waits has one, which passes a first that its caller does not poll any more. That one is called when
+//! its turn has come, is passed a second after it, and keeps its place.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -1,7 +1,7 @@
 //! One host: its state and its line behind one lock.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use etiquette_core::refusal::HostRefusal;
 
 use super::queue::{Class, Denied, Place, Queue, Waiter};
 use super::shared::View;
+use super::sync::{Mutex, MutexGuard};
 use crate::events::{Changes, Standing, Told};
 
 const FULL: Denied = Denied {
@@ -82,8 +83,11 @@ pub(super) enum Look {
     Due,
     /// It waits; it is first, and looks again at the instant.
     First(Instant),
-    /// It waits behind others.
-    Behind,
+    /// It waits behind others, and has to begin a watch of the line if there is none yet.
+    Behind {
+        /// Whether there is none.
+        watch: bool,
+    },
     /// It may not wait.
     Denied(Denied),
 }
@@ -242,7 +246,8 @@ impl Host {
         if !core.queue(ask).is_first(place) {
             looker.vigil.first_since = None;
             core.remember(place, looker);
-            return Look::Behind;
+            let watch = core.queue(ask).lacks_a_watch();
+            return Look::Behind { watch };
         }
         let decision = core.decide(policy, now, ask);
         let (due, full) = match decision {
@@ -257,7 +262,7 @@ impl Host {
                 core.reserve(ask);
                 // With a gap the next one learns its turn when this one has started.
                 if gap.is_zero() {
-                    wakers.extend(core.queue(ask).first_waker());
+                    wakers.extend(core.queue(ask).call_first());
                 }
                 return Look::Granted;
             }
@@ -271,7 +276,7 @@ impl Host {
             self.review(core, ask.api.map(|api| api.number), now, wakers);
             let queue = core.queue(ask);
             if let Some(denied) = queue.take_denied(place) {
-                wakers.extend(queue.first_waker());
+                wakers.extend(queue.call_first());
                 return Look::Denied(denied);
             }
         }
@@ -282,7 +287,7 @@ impl Host {
                 Err(denied) => {
                     let queue = core.queue(ask);
                     queue.leave(place);
-                    wakers.extend(queue.first_waker());
+                    wakers.extend(queue.call_first());
                     return Look::Denied(denied);
                 }
             }
@@ -291,7 +296,9 @@ impl Host {
         let by = core.queue(ask).first_by().unwrap_or(looker.deadline);
         // Just after the deadline, because at it a start is still in time.
         let by = by + Duration::from_millis(1);
-        Look::First(again.map_or(by, |again| again.min(by)))
+        let again = again.map_or(by, |again| again.min(by));
+        core.queue(ask).looked(again);
+        Look::First(again)
     }
 
     /// Whether a new request may wait: the line has an end, and the wait a limit.
@@ -450,7 +457,7 @@ impl Host {
                     },
                 );
                 if first {
-                    wakers.extend(queue.first_waker());
+                    wakers.extend(queue.call_first());
                 }
                 Ok(())
             }
@@ -472,15 +479,33 @@ impl Host {
         None
     }
 
+    /// When the watch of a line has to look again; `None` when it is over.
+    pub(super) fn watch(&self, now: Instant, api: Option<u64>, watcher: &Waker) -> Option<Instant> {
+        let mut wakers = Vec::new();
+        let until = {
+            let mut core = self.core();
+            core.line(api).queue.watch(now, watcher, &mut wakers)
+        };
+        wake(wakers);
+        until
+    }
+
+    /// A line's watch is gone.
+    pub(super) fn unwatched(&self, api: Option<u64>) {
+        let wakers = self.core().line(api).queue.unwatched();
+        wake(wakers);
+    }
+
     /// Leaves the line for good.
     pub(super) fn leave(&self, place: Place, ask: Ask) {
         let mut core = self.core();
         let queue = core.queue(ask);
-        let first = queue.is_first(place);
+        // The watch has to hear of a line that has become short.
+        let calls = queue.is_first(place) || queue.len() <= 2;
         queue.leave(place);
-        let waker = first.then(|| queue.first_waker()).flatten();
+        let wakers = calls.then(|| queue.call_first());
         drop(core);
-        wake(waker);
+        wake(wakers.into_iter().flatten());
     }
 
     /// Starts a request whose place is reserved, if pause and gap still allow it; the number of starts so far. Gives
@@ -507,7 +532,7 @@ impl Host {
             }
             Ok(core.state.started())
         };
-        let waker = core.queue(ask).first_waker();
+        let waker = core.queue(ask).call_first();
         drop(core);
         wake(waker);
         outcome
@@ -517,7 +542,7 @@ impl Host {
     pub(super) fn unreserve(&self, ask: Ask) {
         let mut core = self.core();
         core.unreserve(ask);
-        let waker = core.queue(ask).first_waker();
+        let waker = core.queue(ask).call_first();
         drop(core);
         wake(waker);
     }
@@ -530,7 +555,7 @@ impl Host {
         let queue = &core.line.queue;
         if !queue.is_empty() && core.gap(&self.policy, now, Ask::pace()) != before {
             core.line.queue.forget_first_by();
-            let waker = core.line.queue.first_waker();
+            let waker = core.line.queue.call_first();
             drop(core);
             wake(waker);
         }
@@ -540,7 +565,7 @@ impl Host {
     pub(super) fn asked(&self) {
         let mut core = self.core();
         core.view().asking = false;
-        let waker = core.line.queue.first_waker();
+        let waker = core.line.queue.call_first();
         drop(core);
         wake(waker);
     }
@@ -567,7 +592,7 @@ impl Host {
                     if changed {
                         self.review(core, api, now, &mut wakers);
                     }
-                    wakers.extend(core.line(api).queue.first_waker());
+                    wakers.extend(core.line(api).queue.call_first());
                 }
             }
             stood.changes(&mut core.state, &mut core.told, &self.policy, now, received)
@@ -589,7 +614,7 @@ impl Host {
         for api in core.lines() {
             let queue = &mut core.line(api).queue;
             queue.forget_first_by();
-            wakers.extend(queue.first_waker());
+            wakers.extend(queue.call_first());
         }
         drop(core);
         wake(wakers);
@@ -618,7 +643,7 @@ impl Host {
             Some(number) => core.state.finish_api(number),
             None => core.state.finish(now),
         }
-        let waker = core.line(api).queue.first_waker();
+        let waker = core.line(api).queue.call_first();
         drop(core);
         wake(waker);
     }

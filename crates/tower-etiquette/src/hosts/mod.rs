@@ -9,11 +9,15 @@
 
 mod host;
 mod journal;
+#[cfg(test)]
+mod model;
 mod permit;
 mod queue;
 mod shared;
+mod sync;
 mod table;
 mod ticket;
+mod watch;
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

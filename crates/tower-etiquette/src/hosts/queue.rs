@@ -1,7 +1,8 @@
 //! The line of requests that wait for one host.
 //!
 //! First come, first served within a class: robots.txt before what a person waits for, that before a crawl. Nothing is
-//! booked ahead and only the first is timed, so that whoever leaves leaves no debt behind.
+//! booked ahead and only the first is timed, so that whoever leaves leaves no debt behind. A first that is not polled any
+//! more steps aside.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -33,6 +34,9 @@ pub(super) struct Waiter {
     pub(super) ask: Ask,
 }
 
+/// How long the first of a line may let pass what calls it.
+const SILENT: Duration = Duration::from_millis(500);
+
 /// Why a request may not go on waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Denied {
@@ -40,14 +44,25 @@ pub(super) struct Denied {
     pub(super) retry_at: Option<Instant>,
 }
 
+/// Whom to wake once the lock is free.
+pub(super) type Calls = std::iter::Flatten<std::array::IntoIter<Option<Waker>, 2>>;
+
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: BTreeMap<Place, Waiter>,
-    /// Requests whose rules are being renewed. They keep their place, but hold nobody up.
+    /// Requests whose rules are being renewed, or that nobody polls. They keep their place, but hold nobody up.
     away: BTreeMap<Place, Waiter>,
     denied: BTreeMap<Place, Denied>,
     /// As long as the first starts by then, nobody misses a deadline. Unknown after a change in the line's order.
     first_by: Option<Instant>,
+    /// Somebody watches that the first looks when it should.
+    watched: bool,
+    /// The watch, while it sleeps.
+    watcher: Option<Waker>,
+    /// The first was called and has not looked since.
+    called: bool,
+    /// Since when it should have looked, or the instant at which it will; unknown until the watch sees it.
+    looks_at: Option<Instant>,
 }
 
 impl Queue {
@@ -100,7 +115,7 @@ impl Queue {
 
     /// Steps out of the line and keeps the place.
     pub(super) fn step_out(&mut self, place: Place, waiter: Waiter) {
-        self.waiting.remove(&place);
+        self.remove(place);
         self.away.insert(place, waiter);
     }
 
@@ -113,13 +128,13 @@ impl Queue {
 
     /// The first starts: all others move up by one `gap`.
     pub(super) fn remove_first(&mut self, place: Place, gap: Duration) {
-        self.waiting.remove(&place);
+        self.remove(place);
         self.first_by = self.first_by.and_then(|by| by.checked_add(gap));
     }
 
     /// Leaves the line, wherever it stood.
     pub(super) fn leave(&mut self, place: Place) {
-        self.waiting.remove(&place);
+        self.remove(place);
         self.away.remove(&place);
         self.denied.remove(&place);
     }
@@ -128,11 +143,81 @@ impl Queue {
         self.denied.remove(&place)
     }
 
-    /// The first one's waker: something changed that it waits for.
-    pub(super) fn first_waker(&self) -> Option<Waker> {
-        self.waiting
-            .first_key_value()
-            .and_then(|(_, waiter)| waiter.waker.clone())
+    fn remove(&mut self, place: Place) {
+        if self.is_first(place) {
+            self.called = false;
+            self.looks_at = None;
+        }
+        self.waiting.remove(&place);
+    }
+
+    /// Calls the first: something changed that it waits for. Those to wake are it, and the watch that sees to it.
+    pub(super) fn call_first(&mut self) -> Calls {
+        let first = self.waiting.first_key_value();
+        let first = first.and_then(|(_, waiter)| waiter.waker.clone());
+        let mut watcher = None;
+        if !self.called || self.waiting.len() < 2 {
+            watcher = self.watcher.take();
+        }
+        if !self.called {
+            self.called = true;
+            self.looks_at = None;
+        }
+        [first, watcher].into_iter().flatten()
+    }
+
+    /// The first has looked, and will again at `again`.
+    pub(super) fn looked(&mut self, again: Instant) {
+        self.called = false;
+        self.looks_at = Some(again);
+    }
+
+    /// Whether somebody has to begin a watch: more than one waits, and there is none yet.
+    pub(super) fn lacks_a_watch(&mut self) -> bool {
+        let lacks = !self.watched && self.waiting.len() > 1;
+        self.watched |= lacks;
+        lacks
+    }
+
+    /// When the watch, which `watcher` wakes, has to look again; `None` when it is over. A first that has not looked when it
+    /// should have is called, and steps aside when it has not looked after that.
+    pub(super) fn watch(
+        &mut self,
+        now: Instant,
+        watcher: &Waker,
+        wakers: &mut Vec<Waker>,
+    ) -> Option<Instant> {
+        loop {
+            if self.waiting.len() < 2 {
+                self.watched = false;
+                self.watcher = None;
+                return None;
+            }
+            let until = *self.looks_at.get_or_insert(now) + SILENT;
+            if now < until {
+                self.watcher = Some(watcher.clone());
+                return Some(until);
+            }
+            self.watcher = None;
+            if self.called
+                && let Some((place, waiter)) = self.waiting.pop_first()
+            {
+                self.away.insert(place, waiter);
+                self.first_by = None;
+            }
+            self.called = false;
+            wakers.extend(self.call_first());
+        }
+    }
+
+    /// The watch is gone: whoever of those who wait is polled begins another one.
+    pub(super) fn unwatched(&mut self) -> Vec<Waker> {
+        if !std::mem::take(&mut self.watched) {
+            return Vec::new();
+        }
+        self.watcher = None;
+        let waiting = self.waiting.values();
+        waiting.filter_map(|waiter| waiter.waker.clone()).collect()
     }
 
     /// The API that all of this line ask for, if they do.
@@ -163,6 +248,7 @@ impl Queue {
         mut deny: impl FnMut(Instant) -> Denied,
         wakers: &mut Vec<Waker>,
     ) {
+        let first = self.waiting.keys().next().copied();
         let mut first_by: Option<Instant> = None;
         let mut sum = Duration::ZERO;
         let denied = &mut self.denied;
@@ -196,5 +282,9 @@ impl Queue {
             stays
         });
         self.first_by = first_by;
+        if first != self.waiting.keys().next().copied() {
+            self.called = false;
+            self.looks_at = None;
+        }
     }
 }

@@ -288,8 +288,11 @@ impl Ticket {
                     return Poll::Ready(look);
                 }
                 Look::Due | Look::Denied(_) => return Poll::Ready(look),
-                Look::Behind => {
+                Look::Behind { watch } => {
                     *timer = None;
+                    if watch {
+                        self.hosts.watch(&self.host, self.tap.as_ref());
+                    }
                     self.tell_wait();
                     return Poll::Pending;
                 }
