@@ -1,6 +1,7 @@
 #!/bin/sh
-# Shows that the timelines of Retry-After and budgets catch the seven faults that such code is known for: each is put
-# into a copy of the sources, and the runner has to fail there. Takes minutes, and is no part of the checks.
+# Shows that the timelines of Retry-After and budgets catch the seven faults that such code is known for, and other tests
+# some more, three of which only certain interleavings show: each is put into a copy of the sources, and the runner has to
+# fail there. Takes minutes, and is no part of the checks.
 #
 # Usage: tests/faults/run.sh [FAULT…], from anywhere in the repository. A copy's build goes to $CARGO_TARGET_DIR, or to
 # the copy itself.
@@ -49,6 +50,31 @@ fault() {
     touch "$state" "$classify" "$budget" "$host" "$ticket"
 }
 
+# seeded NAME TEST FILE PERL-SUBSTITUTION: the same for a test that is named by cargo's arguments.
+seeded() {
+    case " $wanted " in *" $1 "* | "  ") ;; *) return 0 ;; esac
+    cp "$3" "$3.sound"
+    perl -0pi -e "$4" "$3"
+    if cmp -s "$3" "$3.sound"; then
+        echo "$1: the sources have changed, the fault could not be put into $3"
+        exit 2
+    fi
+    # shellcheck disable=SC2086
+    if out=$(cargo test -q $2 2>&1); then
+        echo "MISSED  $1"
+        missed=1
+    elif echo "$out" | grep -q '^test result: FAILED'; then
+        echo "caught  $1"
+        echo "$out" | sed -n 's/^    \([a-z_0-9]*::.*\|[a-z_]*\)$/            by \1/p' | sort -u
+    else
+        echo "$out" | tail -30
+        echo "$1: does not build"
+        exit 2
+    fi
+    mv "$3.sound" "$3"
+    touch "$3"
+}
+
 wanted=$*
 fault shorter-value-shortens 429-shorter-later "$state" \
     's/map_or\(end, \|old\| old\.max\(end\)\)/map_or(end, |_| end)/'
@@ -57,7 +83,7 @@ fault rate-not-lowered 429-seconds,503-seconds,429-places-only,recovery,crawl-de
 fault queue-leaks-into-pause 429-seconds,429-date,503-seconds,pause-with-queue,order- "$state" \
     's/impl HostState \{/impl HostState {\n    \/\/\/ A fault.\n    pub fn leak(&mut self) { self.pause_until = None; }/' \
     "$host" \
-    's/let decision = core\.state\.decide/core.state.leak(); let decision = core.state.decide/'
+    's/let decision = core\.decide/core.state.leak(); let decision = core.decide/'
 fault place-back-before-body-ends body-holds-permit,gap-from-end "$budget" \
     's/let permit = \(!ended\)\.then_some\(permit\);/let _ = ended; drop(permit); let permit = None;/'
 fault zero-is-at-once 429-zero "$classify" \
@@ -65,5 +91,16 @@ fault zero-is-at-once 429-zero "$classify" \
 fault every-429-of-a-burst-counts 429-burst-one-incident,429-burst-no-header "$state" \
     's/received\.started <= strike\)/received.started > now.max(strike))/'
 fault cancelled-leave-phantoms cancel-waiting-head,cancel-waiting-many "$ticket" \
-    's/Holding::Line => self\.host\.leave\(self\.place\)/Holding::Line => {}/'
+    's/Holding::Line => self\.host\.leave\(self\.place, self\.ask\)/Holding::Line => {}/'
+models='-p tower-etiquette --lib hosts::model'
+seeded a-cancelled-head-wakes-nobody "$models" "$host" \
+    's/wake\(wakers\.into_iter\(\)\.flatten\(\)\);/drop(wakers);/'
+seeded an-end-wakes-nobody "$models" "$host" \
+    's/(pub\(super\) fn finish\(.*?)wake\(waker\);/$1drop(waker);/s'
+seeded no-second-look-at-the-start "$models" "$host" \
+    's/let outcome = if core\.due\(policy, now, ask\) > now \{/let outcome = if core.due(policy, now, ask) > now \&\& false {/'
+seeded a-token-too-many '-p etiquette-tests --test hosts an_api' crates/etiquette-core/src/host/api.rs \
+    's/burst\.get\(\) - 1\)/burst.get())/'
+seeded one-heap-below-a-budget '-p etiquette-tests --test contract waits' "$state" \
+    's/due = due\.max\(self\.spaced_until\.unwrap_or\(now\)\);//'
 exit $missed
