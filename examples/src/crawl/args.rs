@@ -27,8 +27,8 @@ pub struct Args {
     /// Who asks.
     #[command(flatten)]
     pub named: Named,
-    /// Does not start unless the page of --info-url answers and names the token. It is asked once, for targets that are
-    /// not loopback; without this option, a page that does not is a warning.
+    /// Does not start unless the page of --info-url answers within 30 s and names the token. It is asked once, for targets
+    /// that are not loopback; without this option, a page that does not is a warning.
     #[arg(long)]
     pub require_published: bool,
     /// How many pages are asked for at most, whether a sitemap, a feed or a link led to them. robots.txt, sitemaps (at

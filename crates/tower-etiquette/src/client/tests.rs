@@ -1,19 +1,18 @@
 //! The client over sites in memory; what they do not serve goes to real connections.
 
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{LOCATION, RETRY_AFTER};
-use http::{HeaderMap, Request, Response, Uri};
+use http::header::LOCATION;
+use http::{Request, Response};
 use http_body_util::Full;
 use hyper_util::rt::TokioExecutor;
 use tower::{ServiceExt, service_fn};
 
 use super::connect::{ConnectError, Connector};
 use super::{Client, ClientBuilder, RequestBody};
-use crate::{Body, BoxError, BoxedService, HostPolicy, Hosts, Identity, Purpose, Session};
+use crate::{Body, BoxError, BoxedService, HostPolicy, Hosts, Identity};
 
 /// Addresses that are not public: one or more of each form.
 const NOT_PUBLIC: &[&str] = &[
@@ -235,94 +234,102 @@ async fn without_the_switch_loopback_is_asked() {
     );
 }
 
-/// Requests of a client, as a site in memory saw them.
-type Seen = Arc<Mutex<Vec<(Uri, HeaderMap)>>>;
-
-/// A site whose `/` redirects to another host, where the page is busy once.
-fn noting(
-    seen: &Seen,
-) -> impl Fn(&Request<RequestBody>) -> Result<Response<Body>, Infallible> + Clone + use<> {
-    let seen = Arc::clone(seen);
-    move |request| {
-        let uri = request.uri();
-        let mut seen = seen.lock().unwrap();
-        let again = seen.iter().any(|(other, _)| other == uri);
-        seen.push((uri.clone(), request.headers().clone()));
-        Ok(match (uri.host(), uri.path()) {
-            (_, "/robots.txt") => answer(200, None, ""),
-            (Some("site.example"), _) => answer(302, Some("https://other.example/page"), ""),
-            _ if again => answer(200, None, "a page"),
-            _ => {
-                let mut busy = answer(429, None, "");
-                busy.headers_mut().insert(RETRY_AFTER, 1.into());
-                busy
-            }
-        })
-    }
-}
-
 #[cfg(feature = "signatures")]
-#[tokio::test(start_paused = true)]
-async fn each_attempt_is_signed_innermost() {
+mod signed {
+    use std::convert::Infallible;
+
     use etiquette_core::signing::verify;
+    use http::header::RETRY_AFTER;
+    use http::{HeaderMap, Uri};
 
+    use super::*;
     use crate::sign::{SignLayer, Signer, SigningKey};
+    use crate::{Purpose, Session};
 
-    let (key, _) = SigningKey::generate().unwrap();
-    let public = key.public().clone();
-    let signer = Signer::new(key, "https://www.example.com").unwrap();
-    for signs in [true, false] {
-        let seen = Seen::default();
-        let site = noting(&seen);
-        let mut builder = builder();
-        if signs {
-            builder = builder.sign(SignLayer::new(signer.clone().nonce(true)));
+    /// Requests of a client, as a site in memory saw them.
+    type Seen = Arc<Mutex<Vec<(Uri, HeaderMap)>>>;
+
+    /// A site whose `/` redirects to another host, where the page is busy once.
+    fn noting(
+        seen: &Seen,
+    ) -> impl Fn(&Request<RequestBody>) -> Result<Response<Body>, Infallible> + Clone + use<> {
+        let seen = Arc::clone(seen);
+        move |request| {
+            let uri = request.uri();
+            let mut seen = seen.lock().unwrap();
+            let again = seen.iter().any(|(other, _)| other == uri);
+            seen.push((uri.clone(), request.headers().clone()));
+            Ok(match (uri.host(), uri.path()) {
+                (_, "/robots.txt") => answer(200, None, ""),
+                (Some("site.example"), _) => answer(302, Some("https://other.example/page"), ""),
+                _ if again => answer(200, None, "a page"),
+                _ => {
+                    let mut busy = answer(429, None, "");
+                    busy.headers_mut().insert(RETRY_AFTER, 1.into());
+                    busy
+                }
+            })
         }
-        let client = builder.over(service_fn(move |request: Request<RequestBody>| {
-            let answer = site(&request);
-            async move { answer }
-        }));
-        let start = "http://site.example/".parse().unwrap();
-        let permit = Session::new().permit(&start).unwrap();
-        let page = client
-            .get_for(&start.to_string(), Purpose::UserFetch(permit))
-            .await
-            .unwrap();
-        assert_eq!(page.status(), 200);
-        let seen = seen.lock().unwrap();
-        let targets: Vec<_> = seen.iter().map(|(uri, _)| uri.to_string()).collect();
-        assert_eq!(
-            targets,
-            [
-                "http://site.example/robots.txt",
-                "http://site.example/",
-                "https://other.example/robots.txt",
-                "https://other.example/page",
-                // After a pause the rules are read anew.
-                "https://other.example/robots.txt",
-                "https://other.example/page",
-            ]
-        );
-        let mut signatures = Vec::new();
-        for (uri, headers) in seen.iter() {
-            if !signs {
-                assert!(!headers.contains_key("signature"), "{uri}");
-                continue;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_attempt_is_signed_innermost() {
+        let (key, _) = SigningKey::generate().unwrap();
+        let public = key.public().clone();
+        let signer = Signer::new(key, "https://www.example.com").unwrap();
+        for signs in [true, false] {
+            let seen = Seen::default();
+            let site = noting(&seen);
+            let mut builder = builder();
+            if signs {
+                builder = builder.sign(SignLayer::new(signer.clone().nonce(true)));
             }
-            // The paused clock is ahead of the system's by the second of the pause.
-            let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() + 10;
-            let outcome = verify(&http::Method::GET, uri, headers, now, |agent, keyid| {
-                assert_eq!(
-                    (agent, keyid),
-                    ("https://www.example.com", public.thumbprint())
-                );
-                Some(public.clone())
-            });
-            assert_eq!(outcome.kind(), "verified", "{uri} {outcome:?}");
-            signatures.push(headers["signature"].to_str().unwrap().to_owned());
+            let client = builder.over(service_fn(move |request: Request<RequestBody>| {
+                let answer = site(&request);
+                async move { answer }
+            }));
+            let start = "http://site.example/".parse().unwrap();
+            let permit = Session::new().permit(&start).unwrap();
+            let page = client
+                .get_for(&start.to_string(), Purpose::UserFetch(permit))
+                .await
+                .unwrap();
+            assert_eq!(page.status(), 200);
+            let seen = seen.lock().unwrap();
+            let targets: Vec<_> = seen.iter().map(|(uri, _)| uri.to_string()).collect();
+            assert_eq!(
+                targets,
+                [
+                    "http://site.example/robots.txt",
+                    "http://site.example/",
+                    "https://other.example/robots.txt",
+                    "https://other.example/page",
+                    // After a pause the rules are read anew.
+                    "https://other.example/robots.txt",
+                    "https://other.example/page",
+                ]
+            );
+            let mut signatures = Vec::new();
+            for (uri, headers) in seen.iter() {
+                if !signs {
+                    assert!(!headers.contains_key("signature"), "{uri}");
+                    continue;
+                }
+                // The paused clock is ahead of the system's by the second of the pause.
+                let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() + 10;
+                let outcome = verify(&http::Method::GET, uri, headers, now, |agent, keyid| {
+                    assert_eq!(
+                        (agent, keyid),
+                        ("https://www.example.com", public.thumbprint())
+                    );
+                    Some(public.clone())
+                });
+                assert_eq!(outcome.kind(), "verified", "{uri} {outcome:?}");
+                signatures.push(headers["signature"].to_str().unwrap().to_owned());
+            }
+            signatures.sort();
+            signatures.dedup();
+            assert_eq!(signatures.len(), if signs { 6 } else { 0 });
         }
-        signatures.sort();
-        signatures.dedup();
-        assert_eq!(signatures.len(), if signs { 6 } else { 0 });
     }
 }
