@@ -1,0 +1,55 @@
+//! One value, or several lines of it, as each of the fields that have a syntax of their own.
+
+#![no_main]
+
+use std::time::{Duration, SystemTime};
+
+use etiquette_core::RetryAfter;
+use etiquette_core::accept::judge;
+use etiquette_core::cache_policy::{RequestDirectives, ResponseDirectives, parse_http_date, wanted};
+use etiquette_core::host::{Answer, HostPolicy};
+use etiquette_core::preferences::{Directives, Tdm, content_signal, content_usage};
+use etiquette_core::{date, retry_after};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|octets: &[u8]| {
+    let lines = || octets.split(|&octet| octet == b'\n').take(16);
+    let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000);
+    let present = 1_796_076_000;
+    let _ = RetryAfter::parse(lines(), present).wait();
+    let _ = retry_after::server_present(lines().next(), lines().nth(1), wall);
+    for line in lines() {
+        let one = date::parse(line, present);
+        assert_eq!(one, date::parse(line, present));
+        let _ = parse_http_date(line, wall);
+    }
+    // Said twice is said once.
+    let usage = content_usage::from_header(lines());
+    assert_eq!(usage, usage.and(usage));
+    let signal = content_signal::from_header(lines());
+    assert_eq!(signal, signal.and(signal));
+    let rules = Directives::from_header(lines(), "ExampleBot");
+    assert_eq!(rules.is_empty(), rules.iter().next().is_none());
+    let mut headers = HeaderMap::new();
+    for line in lines() {
+        if let Ok(value) = HeaderValue::from_bytes(line) {
+            let _ = judge(&HeaderValue::from_static("text/html, */*;q=0.1"), Some(&value));
+            for name in [
+                "ratelimit",
+                "retry-after",
+                "cache-control",
+                "range",
+                "tdm-reservation",
+                "tdm-policy",
+                "vary",
+            ] {
+                headers.append(name, value.clone());
+            }
+        }
+    }
+    let _ = Tdm::from_headers(&headers);
+    let _ = (ResponseDirectives::of(&headers), RequestDirectives::of(&headers), wanted(&headers));
+    let read = Answer::read(&HostPolicy::new(), StatusCode::OK, &headers, wall);
+    assert_ne!(read.wait, Some(Duration::ZERO));
+});

@@ -1,0 +1,97 @@
+//! A request and a response, line by line, before the cache's decisions. A line that begins with `<` is the response's.
+
+#![no_main]
+
+use std::time::{Duration, Instant, SystemTime};
+
+use etiquette_core::Now;
+use etiquette_core::cache_policy::{
+    CachePolicy, Exchange, Extent, Heuristic, RequestDirectives, ResponseDirectives,
+    StoredResponse, Storing, ask_conditionally, outdates, part, precondition, range_holds, wanted,
+};
+use etiquette_core::host::{Answer, HostPolicy};
+use etiquette_core::preferences::Preferences;
+use etiquette_core::robots_txt;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
+use libfuzzer_sys::fuzz_target;
+
+const CEILING: Duration = Duration::from_secs(86_400);
+
+fn read(octets: &[u8]) -> Option<(StatusCode, HeaderMap, HeaderMap)> {
+    let (status, lines) = octets.split_first_chunk::<2>()?;
+    let status = 100 + u16::from_be_bytes(*status) % 500;
+    let (mut request, mut response) = (HeaderMap::new(), HeaderMap::new());
+    for line in lines.split(|&octet| octet == b'\n').take(64) {
+        let (map, line) = match line.strip_prefix(b"<") {
+            Some(line) => (&mut response, line),
+            None => (&mut request, line),
+        };
+        let Some(colon) = line.iter().position(|&octet| octet == b':') else {
+            continue;
+        };
+        let name = HeaderName::from_bytes(line[..colon].trim_ascii());
+        let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii());
+        if let (Ok(name), Ok(value)) = (name, value) {
+            map.append(name, value);
+        }
+    }
+    Some((StatusCode::from_u16(status).ok()?, request, response))
+}
+
+fuzz_target!(|octets: &[u8]| {
+    let Some((status, request, response)) = read(octets) else {
+        return;
+    };
+    let now = Now {
+        monotonic: Instant::now(),
+        wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000),
+    };
+    let exchange = Exchange {
+        asked: now,
+        received: now,
+        queued: Duration::ZERO,
+    };
+    let uri: Uri = "http://site.example/a/b?c".parse().expect("a URI");
+    let answer = Answer::read(&HostPolicy::new(), status, &response, now.wall);
+    // A wait of zero says nothing.
+    assert_ne!(answer.wait, Some(Duration::ZERO));
+    let _ = robots_txt::Answer::read(status, &response, &robots_txt::RobotsPolicy::default());
+    let _ = Preferences::read(&response, None, "ExampleBot");
+    let _ = outdates(&Method::POST, &uri, status, &response);
+    let _ = (wanted(&request), part(&response, None));
+    let wishes = RequestDirectives::of(&request);
+    for shared in [false, true] {
+        let mut policy = CachePolicy::default();
+        policy.shared = shared;
+        policy.ceiling = Some(CEILING);
+        policy.heuristic = Some(Heuristic::tenth());
+        let storing = policy.storing(&Method::GET, &uri, &request, status, &response);
+        let Storing::Store(selecting) = storing else {
+            continue;
+        };
+        let says = ResponseDirectives::of(&response);
+        assert!(!says.no_store || says.must_understand);
+        assert!(selecting.matches(&request));
+        let stored = StoredResponse::new(
+            status,
+            Version::HTTP_11,
+            &response,
+            selecting.clone(),
+            Extent::Whole,
+            &exchange,
+            shared,
+        );
+        assert!(policy.fresh_for(&stored) <= CEILING);
+        let back = StoredResponse::decode(&stored.encode()).expect("what was written is read");
+        assert_eq!(back.headers(), stored.headers());
+        assert_eq!(back.selecting(), stored.selecting());
+        assert_eq!(back.lifetime(shared), stored.lifetime(shared));
+        let _ = policy.reuse(&wishes, &stored, &now);
+        let _ = policy.shareable(&wishes, &stored, &now);
+        let _ = precondition(&request, stored.headers(), now.wall);
+        let _ = range_holds(&request, stored.headers(), now.wall);
+        let mut asked = request.clone();
+        ask_conditionally(&mut asked, stored.headers());
+        let _ = stored.freshen(&response, selecting, &exchange, shared, false);
+    }
+});

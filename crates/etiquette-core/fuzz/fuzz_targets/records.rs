@@ -1,0 +1,40 @@
+//! What stores keep on a disk: accepted octets are written again and read again as the same, and can be used.
+
+#![no_main]
+
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use etiquette_core::Now;
+use etiquette_core::cache_policy::{CachePolicy, RequestDirectives, StoredResponse};
+use etiquette_core::host::{Ask, HostPolicy, HostRecord, HostState};
+use etiquette_core::robots_txt::StoredRobots;
+use http::HeaderMap;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|octets: &[u8]| {
+    let now = Now {
+        monotonic: Instant::now(),
+        wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000),
+    };
+    if let Some(head) = StoredResponse::decode(octets) {
+        let again = StoredResponse::decode(&head.encode()).expect("what was written is read");
+        assert_eq!(again.headers(), head.headers());
+        assert_eq!(again.received(), head.received());
+        assert_eq!(again.extent(), head.extent());
+        let wishes = RequestDirectives::of(&HeaderMap::new());
+        let _ = CachePolicy::default().reuse(&wishes, &head, &now);
+        let _ = (head.age(&now), head.lifetime(true));
+    }
+    if let Some(record) = HostRecord::decode(octets) {
+        assert_eq!(HostRecord::decode(&record.encode()).as_ref(), Some(&record));
+        let _ = (record.over_at(), record.paused_until());
+        let mut state = HostState::new();
+        state.recall(&record, now);
+        let policy = HostPolicy::new();
+        assert!(state.due(&policy, now.monotonic, Ask::pace()) >= now.monotonic);
+        let _ = state.to_record(now);
+    }
+    let robots = StoredRobots::decode(octets, Some(Bytes::copy_from_slice(octets)));
+    assert_eq!(StoredRobots::decode(&robots.encode(), Some(Bytes::copy_from_slice(octets))), robots);
+});
