@@ -38,9 +38,11 @@
 //! **Not kept**: answers that were selected by a Cookie or an Authorization, since the folder would hold the secret;
 //! anything of a user fetch but its host's pause; runs of failures or refusals that have not led to a pause yet.
 //!
-//! Trouble with the folder never fails a request, and a pause that could not be written holds for as long as the process;
+//! Trouble with the folder, such as a full disk, never fails a request: it is a miss. The database is then opened anew, at
+//! most every 10 s, until it can be used again, and a pause that could not be written holds for as long as the process;
 //! [`DiskStore::on_trouble`] tells of it.
 
+mod database;
 mod files;
 mod index;
 mod pauses;

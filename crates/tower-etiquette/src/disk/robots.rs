@@ -2,7 +2,7 @@
 
 use etiquette_core::robots_txt::{StoredOutcome, StoredRobots};
 use etiquette_core::store::{RobotsKey, RobotsStore, StoreFuture};
-use redb::{ReadableDatabase, TableDefinition, TableError};
+use redb::{TableDefinition, TableError};
 
 use super::sealed;
 use super::store::DiskStore;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,11 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use etiquette_core::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::store::{ResponseKey, ResponseStore, StoreFailed, Variant};
-use redb::{
-    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
-};
+use redb::{ReadableTable, TableDefinition};
 use tokio::runtime::Handle;
 
+use super::database::{Database, Opening};
 use super::files::{BodyId, Files};
 use super::index::Index;
 use super::pauses::Pauses;
@@ -23,8 +21,6 @@ use super::{DiskError, sealed};
 use crate::BoxError;
 
 const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads 2");
-
-const DATABASE: &str = "etiquette.redb";
 
 /// So many variants of one URL stand side by side; a further one replaces the oldest.
 const MOST_VARIANTS: usize = 16;
@@ -86,9 +82,7 @@ impl DiskStore {
             Err(Opening::Refused(error)) => return Err(error),
             Err(Opening::Damaged(cause)) => {
                 // Damaged, or of another version: nothing in it can be used.
-                let path = folder.join(DATABASE);
-                let aside = folder.join(format!("{DATABASE}.damaged"));
-                fs::rename(&path, aside).map_err(|error| DiskError::unusable(folder, error))?;
+                Database::set_aside(folder).map_err(|error| DiskError::unusable(folder, error))?;
                 match open_inner(folder, max_bytes) {
                     Ok(inner) => (inner, Some(cause)),
                     Err(Opening::Refused(error)) => return Err(error),
@@ -136,6 +130,7 @@ impl DiskStore {
     }
 
     pub(super) fn report(&self, doing: &'static str, cause: BoxError) -> StoreFailed {
+        self.inner.database.failed_with(&cause);
         let failed = StoreFailed::new(doing, cause);
         self.hear(&failed);
         failed
@@ -177,33 +172,14 @@ impl DiskStore {
     }
 }
 
-/// Why a folder was not opened.
-enum Opening {
-    Refused(DiskError),
-    /// The database is none, or was damaged.
-    Damaged(BoxError),
-}
-
 /// Opens the database and reads all of it, so that what is damaged shows now. The database's own code may panic over
 /// octets that it has not written.
 fn open_inner(folder: &Path, max_bytes: u64) -> Result<Inner, Opening> {
-    let unusable = |error| Opening::Refused(DiskError::unusable(folder, error));
-    let files = Files::open(folder).map_err(unusable)?;
+    let files = Files::open(folder)
+        .map_err(|error| Opening::Refused(DiskError::unusable(folder, error)))?;
     let opened = panic::catch_unwind(|| {
-        let database = match Database::create(folder.join(DATABASE)) {
-            Ok(database) => database,
-            Err(DatabaseError::DatabaseAlreadyOpen) => {
-                return Err(Opening::Refused(DiskError::InUse(folder.to_owned())));
-            }
-            Err(DatabaseError::Storage(StorageError::Io(error)))
-                if error.kind() != io::ErrorKind::InvalidData =>
-            {
-                return Err(unusable(error));
-            }
-            Err(error) => return Err(Opening::Damaged(error.into())),
-        };
         let mut inner = Inner {
-            database,
+            database: Database::open(folder)?,
             folder: folder.to_owned(),
             files,
             index: Mutex::default(),
@@ -214,37 +190,13 @@ fn open_inner(folder: &Path, max_bytes: u64) -> Result<Inner, Opening> {
         };
         match inner.take_stock() {
             Ok(()) => Ok(inner),
-            Err(error) if is_damage(&*error) => Err(Opening::Damaged(error)),
-            Err(error) => {
-                let cause = Arc::from(error);
-                Err(Opening::Refused(DiskError::Unusable(
-                    folder.to_owned(),
-                    cause,
-                )))
-            }
+            Err(error) => Err(Opening::of(folder, error)),
         }
     });
     match opened {
         Ok(opened) => opened,
         Err(_) => Err(Opening::Damaged("its octets make no sense".into())),
     }
-}
-
-/// Whether a database is damaged, and not merely out of reach.
-fn is_damage(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            let kind = error.kind();
-            return kind == io::ErrorKind::InvalidData || kind == io::ErrorKind::UnexpectedEof;
-        }
-        if let Some(StorageError::Io(error)) = error.downcast_ref() {
-            cause = Some(error);
-            continue;
-        }
-        cause = error.source();
-    }
-    true
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,0 +1,182 @@
+//! A disk that takes nothing any more: played with a limit on the size of files, in a process of its own.
+
+use std::convert::Infallible;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use etiquette_core::cache_policy::Selecting;
+use etiquette_core::host_journal::HostJournal;
+use etiquette_core::store::ResponseStore;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Empty, Full};
+use tower::{Service, ServiceExt, service_fn};
+use tower_etiquette::conditional_cache::ConditionalCacheLayer;
+use tower_etiquette::disk::DiskStore;
+use tower_etiquette::{HostBudgetLayer, HostPolicy, Hosts};
+use tower_layer::Layer;
+
+use crate::{Folder, head, key};
+
+const FOLDER: &str = "ETIQUETTE_FULL_FOLDER";
+/// Larger than any file may become.
+const LARGE: usize = 64 << 20;
+
+fn get(url: &str) -> Request<Empty<Bytes>> {
+    Request::get(url).body(Empty::new()).unwrap()
+}
+
+fn site(
+    status: u16,
+    length: usize,
+) -> impl Service<
+    Request<Empty<Bytes>>,
+    Response = Response<Full<Bytes>>,
+    Error = Infallible,
+    Future: Send,
+> + Clone
++ Send
++ 'static {
+    service_fn(move |_: Request<Empty<Bytes>>| {
+        let answer = Response::builder()
+            .status(status)
+            .header("retry-after", 3_600)
+            .header("etag", "\"a\"")
+            .body(Full::<Bytes>::from(vec![b'x'; length]));
+        std::future::ready(Ok(answer.unwrap()))
+    })
+}
+
+/// Runs in a process of its own, which [`a_full_disk_costs_no_request_and_no_pause`] starts.
+#[test]
+#[ignore = "the process that is started by another test"]
+fn limited() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let troubles: Arc<AtomicUsize> = Arc::default();
+        let counting = Arc::clone(&troubles);
+        let store = DiskStore::open(folder).unwrap().on_trouble(move |_| {
+            counting.fetch_add(1, Ordering::SeqCst);
+        });
+        let told = || troubles.swap(0, Ordering::SeqCst);
+        // A body that does not fit.
+        let client = ConditionalCacheLayer::new()
+            .store(store.clone())
+            .max_body(2 * LARGE)
+            .layer(site(200, LARGE));
+        let response = client
+            .oneshot(get("http://site.example/large"))
+            .await
+            .unwrap();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body.len(), LARGE);
+        assert_eq!(told(), 1);
+        assert!(store.get(&key("large")).await.unwrap().is_empty());
+        // Heads, until the database does not fit either.
+        let filler = "x".repeat(200_000);
+        let mut puts = 0;
+        while troubles.load(Ordering::SeqCst) == 0 {
+            let head = head(&[("x-filler", &filler)], Selecting::default());
+            let name = key(&puts.to_string());
+            drop(store.put(&name, head, Bytes::new(), &[]).await);
+            puts += 1;
+            assert!(puts < 2_000, "the disk is never full");
+        }
+        told();
+        // A request goes on, from the cache and to the site.
+        let client = ConditionalCacheLayer::new()
+            .store(store.clone())
+            .layer(site(200, 1_000));
+        let response = client
+            .oneshot(get("http://site.example/page"))
+            .await
+            .unwrap();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body.len(), 1_000);
+        assert!(told() > 0);
+        // A pause holds in memory and is told as not written; the answer is handed on.
+        let hosts = Hosts::builder()
+            .policy(HostPolicy::new())
+            .journal(Arc::new(store.clone()))
+            .build();
+        let client = HostBudgetLayer::new(hosts.clone()).layer(site(429, 0));
+        let response = client
+            .clone()
+            .oneshot(get("http://paused.example/"))
+            .await
+            .unwrap();
+        assert_eq!(response.status(), 429);
+        assert!(told() > 0);
+        let refused = client
+            .oneshot(get("http://paused.example/"))
+            .await
+            .unwrap_err();
+        let refusal = tower_etiquette::Refusal::find(&*refused).unwrap();
+        let left = refusal
+            .retry_at()
+            .unwrap()
+            .duration_since(hosts.clock().now().wall);
+        assert!(left.unwrap() > Duration::from_secs(3_500));
+        let mut out = std::io::stdout().lock();
+        std::io::Write::write_all(&mut out, b"@the end\n").unwrap();
+    });
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_full_disk_costs_no_request_and_no_pause() {
+    let folder = Folder::new();
+    let store = DiskStore::open(&folder.0).unwrap();
+    let plain = head(&[("etag", "\"a\"")], Selecting::default());
+    store
+        .put(&key("before"), plain, "before".into(), &[])
+        .await
+        .unwrap();
+    drop(store);
+    let length = std::fs::metadata(folder.0.join("etiquette.redb"))
+        .unwrap()
+        .len();
+    // In blocks of 512 or 1,024 octets, as the shell has it. The signal is ignored, so that the write fails.
+    let limit = format!(
+        "trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"",
+        length / 512 + 64
+    );
+    let child = Command::new("sh")
+        .args(["-c", &limit])
+        .arg(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "full::limited",
+            "--include-ignored",
+            "--nocapture",
+        ])
+        .env(FOLDER, &folder.0)
+        .output()
+        .unwrap();
+    let out = String::from_utf8_lossy(&child.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&child.stderr).into_owned();
+    assert!(
+        child.status.success() && out.contains("@the end"),
+        "{out}\n{errors}"
+    );
+    // With room again nothing is corrupt, and what was there is there.
+    let store = DiskStore::open(&folder.0).unwrap();
+    let found = store.get(&key("before")).await.unwrap();
+    let body = store.body(&key("before"), &found[0].head).await.unwrap();
+    assert_eq!(body.unwrap(), "before");
+    assert!(store.records().iter().all(|(_, record)| record.is_some()));
+    let plain = head(&[], Selecting::default());
+    store
+        .put(&key("after"), plain, "after".into(), &[])
+        .await
+        .unwrap();
+    assert_eq!(store.get(&key("after")).await.unwrap().len(), 1);
+}
