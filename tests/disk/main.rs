@@ -1,9 +1,12 @@
 //! The folder of responses and robots.txt: what survives, what is refused, and what a killed process leaves.
 
 mod crawl;
+mod damage;
+mod full;
 mod kill;
 mod kill_pauses;
 mod pauses;
+mod validators;
 
 use std::path::PathBuf;
 use std::sync::Arc;

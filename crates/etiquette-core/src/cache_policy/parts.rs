@@ -43,7 +43,7 @@ pub fn join(
     };
     let (start, stored_total) = match stored.extent() {
         Extent::Whole if stored.status() == StatusCode::OK => (0, Some(stored_length)),
-        Extent::Whole => return None,
+        Extent::Whole | Extent::Bare => return None,
         Extent::Part { first, total } => (first, total),
     };
     if new_length == 0 || !same_strong_tag(stored.headers(), new.headers()) {
@@ -152,7 +152,7 @@ mod tests {
         let extent = part(&headers, None).unwrap_or(Extent::Whole);
         let status = match extent {
             Extent::Whole => StatusCode::OK,
-            Extent::Part { .. } => StatusCode::PARTIAL_CONTENT,
+            _ => StatusCode::PARTIAL_CONTENT,
         };
         let selecting = Selecting::default();
         StoredResponse::new(
@@ -320,6 +320,7 @@ mod tests {
                         prop_assert_eq!(body, &octets[place(first)..place(first) + body.len()]);
                         prop_assert_eq!(part_length(head.headers()), Some(body.len() as u64));
                     }
+                    Extent::Bare => prop_assert!(false, "a body was joined to none"),
                 }
             }
         }

@@ -16,6 +16,8 @@ pub enum Extent {
         /// The length of the whole representation, if it is known.
         total: Option<u64>,
     },
+    /// None: only the head is stored, for its validators. Whoever asked for it has the body.
+    Bare,
 }
 
 /// What a request asks for.
@@ -89,6 +91,7 @@ impl Wanted {
         let (start, total) = match extent {
             Extent::Whole => (0, Some(length)),
             Extent::Part { first, total } => (first, total),
+            Extent::Bare => return Given::Missing,
         };
         let Some((first, last)) = self.resolve(total) else {
             return match total {
@@ -239,6 +242,8 @@ mod tests {
         ] {
             assert_eq!(ask(range).of(extent, 6), expected, "{range}");
         }
+        assert_eq!(ask("bytes=0-").of(Extent::Bare, 0), Given::Missing);
+        assert_eq!(Wanted::Whole.of(Extent::Bare, 0), Given::Missing);
         let open = Extent::Part {
             first: 4,
             total: None,

@@ -36,7 +36,8 @@ impl StoredResponse {
                 out.extend(first.to_be_bytes());
                 out.extend(total.unwrap_or(0).to_be_bytes());
             }
-            _ => out.push(0),
+            Extent::Whole => out.push(0),
+            Extent::Bare => out.push(3),
         }
         let selecting = self.selecting().fields();
         put_count(&mut out, selecting.len());
@@ -80,6 +81,7 @@ impl StoredResponse {
         };
         let extent = match rest.byte()? {
             0 => Extent::Whole,
+            3 => Extent::Bare,
             kind @ (1 | 2) => {
                 let first = u64::from_be_bytes(rest.array()?);
                 let total = u64::from_be_bytes(rest.array()?);
@@ -212,7 +214,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let part = |total| Extent::Part { first: 5, total };
-        for extent in [Extent::Whole, part(Some(9)), part(None)] {
+        for extent in [Extent::Whole, Extent::Bare, part(Some(9)), part(None)] {
             let before = sample(extent);
             let after = StoredResponse::decode(&before.encode()).unwrap();
             assert_eq!(after.status(), before.status());

@@ -210,6 +210,13 @@ impl StoredResponse {
         }
     }
 
+    /// The same head to be kept without its body.
+    #[must_use]
+    pub fn bare(mut self) -> Self {
+        self.extent = Extent::Bare;
+        self
+    }
+
     /// Its age (RFC 9111, 4.2.3). Where no clock knows, it is as old as can be.
     #[must_use]
     pub fn age(&self, now: &Now) -> Duration {

@@ -64,6 +64,7 @@ impl Record {
                 number(&mut out, first);
                 number(&mut out, total.unwrap_or(u64::MAX));
             }
+            Extent::Bare => write(&mut out, b"bare"),
             _ => write(&mut out, b"whole"),
         }
         number(&mut out, self.length);
@@ -98,6 +99,7 @@ impl Record {
         let age = Duration::from_millis(pieces.number()?);
         let extent = match pieces.next()? {
             b"whole" => Extent::Whole,
+            b"bare" => Extent::Bare,
             b"part" => Extent::Part {
                 first: pieces.number()?,
                 total: Some(pieces.number()?).filter(|total| *total != u64::MAX),

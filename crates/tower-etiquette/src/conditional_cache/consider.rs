@@ -1,8 +1,12 @@
 //! What to do with a request, given what is stored for its URL.
 
 use etiquette_core::Now;
-use etiquette_core::cache_policy::{Extent, Forward, RequestDirectives, Reuse, Trouble};
+use etiquette_core::cache_policy::{
+    Extent, Forward, RequestDirectives, Reuse, Trouble, ask_conditionally, is_conditional,
+};
 use etiquette_core::store::Variant;
+use http::Method;
+use http::header::RANGE;
 use http::request::Parts;
 
 use super::answer::Shape;
@@ -32,6 +36,21 @@ pub(super) enum Step<'a> {
     },
     /// The caller does not want the origin to be asked.
     Refuse,
+}
+
+/// Asks in the name of a caller that keeps its bodies itself: it has what it was given before, so that the stored
+/// validators are its own condition, and a 304 is its answer.
+pub(super) fn ask_as_owner(parts: &mut Parts, variants: &[Variant]) {
+    let has_wishes = is_conditional(&parts.headers) || parts.headers.contains_key(RANGE);
+    if parts.method != Method::GET || has_wishes {
+        return;
+    }
+    let had = variants.iter().find(|variant| {
+        variant.head.extent() == Extent::Bare && variant.head.selecting().matches(&parts.headers)
+    });
+    if let Some(variant) = had {
+        ask_conditionally(&mut parts.headers, variant.head.headers());
+    }
 }
 
 pub(super) fn consider<'a, St>(

@@ -6,9 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::cache_policy::{
     CachePolicy, CacheStatus, Exchange, Extent, Forward, Freshened, Selecting, StoredResponse,
-    Storing, Trouble, ask_conditionally, is_anonymous, is_for_anybody, part, part_length,
+    Storing, Trouble, ask_conditionally, has_validator, is_anonymous, is_for_anybody, part,
+    part_length,
 };
-use etiquette_core::store::{BodyWriter, ResponseKey, ResponseStore, Variant};
+use etiquette_core::store::{BodyWriter, ResponseKey, ResponseStore, StoreFuture, Variant};
 use etiquette_core::{Now, Refusal};
 use http::header::{
     CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
@@ -249,6 +250,11 @@ impl<St: ResponseStore> Fetch<St> {
         };
         let length = declared(&response);
         let max = self.shared.max_body;
+        let bare = self.shared.validators_only && !self.scope.is_personal();
+        let storing = match storing {
+            Storing::Store(_) if bare && !may_be_bare(&response) => Storing::Pass,
+            storing => storing,
+        };
         let stored = matches!(storing, Storing::Store(_));
         let selecting = match storing {
             Storing::Store(selecting) => Some(selecting),
@@ -261,10 +267,10 @@ impl<St: ResponseStore> Fetch<St> {
             return Landed::Private(Own::new(self.passed(response)));
         };
         let fits = length.is_none_or(|length| length <= max as u64);
-        let writer = if fits {
-            None
-        } else {
-            self.scope.write(&self.key, length)
+        let writer = match fits {
+            true => None,
+            false if bare => Some(HeadOnly::begin(&self.scope, &self.key)),
+            false => self.scope.write(&self.key, length),
         };
         if !fits && writer.is_none() {
             if stored {
@@ -298,8 +304,9 @@ impl<St: ResponseStore> Fetch<St> {
                 return Landed::Private(Own::new(self.passed(response)));
             }
             // Stored or not, the answer is the caller's.
+            let kept = if bare { head.bare() } else { head };
             self.scope
-                .put(&self.key, head, Bytes::new(), &self.replaced)
+                .put(&self.key, kept, Bytes::new(), &self.replaced)
                 .await;
             return Landed::Private(Own::new(self.finished(
                 response.map(|body| Answer::Passing(Box::pin(ResponseBody::passing(body)))),
@@ -312,7 +319,10 @@ impl<St: ResponseStore> Fetch<St> {
             Box::new(Kept {
                 scope: self.scope.clone(),
                 key: self.key.clone(),
-                head: head.clone(),
+                head: match bare {
+                    true => head.clone().bare(),
+                    false => head.clone(),
+                },
                 replaced: self.replaced.clone(),
                 ticket: Arc::clone(&ticket),
             })
@@ -407,6 +417,10 @@ impl<St: ResponseStore> Keep for Kept<St> {
     fn whole(self: Box<Self>, body: Bytes) -> Work<()> {
         Box::pin(async move {
             if !self.ticket.is_outdated() {
+                let body = match self.head.extent() {
+                    Extent::Bare => Bytes::new(),
+                    _ => body,
+                };
                 let put = self.scope.put(&self.key, self.head, body, &self.replaced);
                 put.await;
             }
@@ -414,7 +428,10 @@ impl<St: ResponseStore> Keep for Kept<St> {
     }
 
     fn begin(&self) -> Option<Box<dyn BodyWriter>> {
-        self.scope.write(&self.key, None)
+        match self.head.extent() {
+            Extent::Bare => Some(HeadOnly::begin(&self.scope, &self.key)),
+            _ => self.scope.write(&self.key, None),
+        }
     }
 
     fn finish(self: Box<Self>, writer: Box<dyn BodyWriter>) -> Work<()> {
@@ -442,6 +459,47 @@ impl Keep for Shown {
 
     fn finish(self: Box<Self>, _: Box<dyn BodyWriter>) -> Work<()> {
         Box::pin(std::future::ready(()))
+    }
+}
+
+/// Whether the head of a response is worth to be kept without its body: a success that a 304 can confirm.
+fn may_be_bare<B>(response: &Response<B>) -> bool {
+    let status = response.status();
+    status.is_success()
+        && status != StatusCode::PARTIAL_CONTENT
+        && has_validator(response.headers())
+}
+
+/// Takes a body of any length, keeps nothing of it, and stores the head at its end.
+struct HeadOnly<St> {
+    scope: Scope<St>,
+    key: ResponseKey,
+}
+
+impl<St: ResponseStore> HeadOnly<St> {
+    fn begin(scope: &Scope<St>, key: &ResponseKey) -> Box<dyn BodyWriter> {
+        Box::new(Self {
+            scope: scope.clone(),
+            key: key.clone(),
+        })
+    }
+}
+
+impl<St: ResponseStore> BodyWriter for HeadOnly<St> {
+    fn write(self: Box<Self>, _: Bytes) -> StoreFuture<'static, Box<dyn BodyWriter>> {
+        Box::pin(std::future::ready(Ok(self as Box<dyn BodyWriter>)))
+    }
+
+    fn finish(
+        self: Box<Self>,
+        head: StoredResponse,
+        replaced: Vec<Selecting>,
+    ) -> StoreFuture<'static, ()> {
+        Box::pin(async move {
+            let put = self.scope.put(&self.key, head, Bytes::new(), &replaced);
+            put.await;
+            Ok(())
+        })
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Shared<St> {
     pub(super) store: Arc<St>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) max_body: usize,
+    /// Heads are kept without their bodies.
+    pub(super) validators_only: bool,
     pub(super) flights: Arc<Flights>,
     /// Those for people, who share with each other and with no crawl.
     pub(super) visits: Arc<Flights>,
@@ -41,6 +43,7 @@ impl<St> Clone for Shared<St> {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
             max_body: self.max_body,
+            validators_only: self.validators_only,
             flights: Arc::clone(&self.flights),
             visits: Arc::clone(&self.visits),
         }
@@ -60,6 +63,7 @@ impl ConditionalCacheLayer {
                 store: Arc::default(),
                 clock: Arc::new(TokioClock),
                 max_body: Self::DEFAULT_MAX_BODY,
+                validators_only: false,
                 flights: Arc::default(),
                 visits: Arc::default(),
             }),
@@ -102,6 +106,7 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
                 store,
                 clock: Arc::clone(&shared.clock),
                 max_body: shared.max_body,
+                validators_only: shared.validators_only,
                 flights: Arc::default(),
                 visits: Arc::default(),
             }),
@@ -157,6 +162,23 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
     #[must_use]
     pub fn stale_if_unreachable(self, span: Duration) -> Self {
         self.change(|shared| shared.policy.stale_if_unreachable = span)
+    }
+
+    /// Keeps the validators of responses and not their bodies, for callers with a database of their own: what they have
+    /// had before is answered with a 304, from the site, or from the store while it is fresh. Default: off.
+    ///
+    /// A 304 says "you have it": [`Facts::cache_status`](crate::Facts::cache_status) tells whether the site was asked
+    /// ([`CacheStatus::Validated`](super::CacheStatus::Validated)), the response is fresh
+    /// ([`CacheStatus::Hit`](super::CacheStatus::Hit)) or the site did not answer
+    /// ([`CacheStatus::StaleOnError`](super::CacheStatus::StaleOnError)). A request with a condition or a range of its
+    /// own, and one with a [`Permit`](crate::Permit), is answered as without this setting.
+    ///
+    /// The validators are stored when a body of any size has come to its end, so that a caller must have kept the page by
+    /// the time it has read its last octet. One that has lost it removes the URL from the [store](Self::get_store) before
+    /// it asks again.
+    #[must_use]
+    pub fn validators_only(self) -> Self {
+        self.change(|shared| shared.validators_only = true)
     }
 
     /// Reads the time from `clock`. Default: tokio's monotonic clock and the system's wall clock.

@@ -39,6 +39,9 @@
 //! # }
 //! ```
 //!
+//! **Without bodies.** A caller with a database of its own switches on
+//! [`ConditionalCacheLayer::validators_only`]: validators alone are kept, and what it has had before comes as a 304.
+//!
 //! **Order.** Above it: User-Agent and Accept, so that Vary is judged on the headers that are sent; robots, so that a
 //! page that became disallowed is not answered from here. Below it: Retry-After and the host budget, which a fresh
 //! answer does not touch.

@@ -19,7 +19,7 @@ use tower_service::Service;
 use super::answer::{Shape, answer, mark};
 use super::background::Background;
 use super::body::{Answer, ResponseBody};
-use super::consider::{Step, consider};
+use super::consider::{Step, ask_as_owner, consider};
 use super::fetch::{Fetch, exchange};
 use super::flights::{Entered, Landed};
 use super::layer::Shared;
@@ -36,7 +36,7 @@ pub(super) async fn serve<S, St, ReqBody, ResBody>(
     site: Site<St>,
     background: &Background,
     inner: S,
-    parts: Parts,
+    mut parts: Parts,
     body: ReqBody,
     mut found: Option<Vec<Variant>>,
 ) -> Result<Response<Answer>, BoxError>
@@ -58,6 +58,9 @@ where
             None => site.variants(&parts, &site.shared.clock.now()).await,
         };
         variants.retain(|variant| !unusable.contains(variant.head.selecting()));
+        if site.callers_keep_bodies() {
+            ask_as_owner(&mut parts, &variants);
+        }
         let now = site.shared.clock.now();
         let (stored, forward, trouble, ttl) = match consider(&site.shared, &parts, &variants, &now)
         {
@@ -185,6 +188,11 @@ pub(super) struct Site<St> {
 }
 
 impl<St: ResponseStore> Site<St> {
+    /// Whether only validators are stored: what a person asked for has no other place than its session.
+    pub(super) fn callers_keep_bodies(&self) -> bool {
+        self.shared.validators_only && !self.scope.is_personal()
+    }
+
     pub(super) async fn variants(&self, parts: &Parts, now: &Now) -> Vec<Variant> {
         let wishes = RequestDirectives::of(&parts.headers);
         let policy = &self.shared.policy;
@@ -207,7 +215,11 @@ impl<St: ResponseStore> Site<St> {
                     &parts.headers,
                     &now,
                 )
-                .unwrap_or(Shape::Whole);
+                .unwrap_or(match variant.head.extent() {
+                    // Asked for in the caller's name.
+                    Extent::Bare => Shape::NotModified,
+                    _ => Shape::Whole,
+                });
                 let octets = self.octets(&variant, &shape).await;
                 let octets = octets.unwrap_or_else(|| Octets::Whole(Bytes::new()));
                 Ok(answer(&variant, &shape, octets, status, &now, *facts))

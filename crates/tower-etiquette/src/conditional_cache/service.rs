@@ -15,7 +15,7 @@ use tower_service::Service;
 use super::answer::answer;
 use super::background::Background;
 use super::body::ResponseBody;
-use super::consider::{Step, consider};
+use super::consider::{Step, ask_as_owner, consider};
 use super::future::ResponseFuture;
 use super::layer::{ConditionalCacheLayer, Shared};
 use super::memory::MemoryStore;
@@ -108,7 +108,7 @@ where
                 request,
             ));
         };
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let site = Site {
             scope: Scope::of(&parts, &self.shared.store),
             shared: Arc::clone(&self.shared),
@@ -123,6 +123,11 @@ where
                 Poll::Pending => None,
             }
         };
+        if let Some(variants) = &found
+            && site.callers_keep_bodies()
+        {
+            ask_as_owner(&mut parts, variants);
+        }
         if let Some(variants) = &found
             && let Step::Answer {
                 variant,
