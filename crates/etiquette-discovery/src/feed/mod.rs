@@ -143,9 +143,12 @@ impl FeedState {
             } => self.redirect(status, headers, from, now),
             Poll::NoAnswer => self.failure(None, now),
             Poll::Refused { retry_at } => {
-                // Nothing was sent, so nothing was learnt but the time.
-                let earliest = self.earliest(FASTEST, now);
-                self.at(retry_at.map_or(earliest, |at| at.max(earliest)))
+                // Nothing was sent, so nothing was learnt but the time, if that: a rule has none.
+                let at = match retry_at {
+                    Some(at) => at.max(self.earliest(FASTEST, now)),
+                    None => self.earliest(UNHINTED, now),
+                };
+                self.at(at)
             }
         }
     }
@@ -427,7 +430,7 @@ mod tests {
         assert_eq!(state.record(poll, now()), Next::At(until));
         assert_eq!(
             state.record(Poll::Refused { retry_at: None }, now()),
-            after(10)
+            after(60)
         );
         assert_eq!(state.failed, 0);
     }
