@@ -138,6 +138,9 @@ async fn a_406_is_an_error_and_no_second_try(wire: Wire) {
         panic!("{pages:?}")
     };
     assert_eq!(asked.headers["accept"], refused.accept);
+    // Languages are the caller's business, codings that of whoever decodes them.
+    assert!(!asked.headers.contains_key("accept-language"));
+    assert!(!asked.headers.contains_key("accept-encoding"));
 }
 
 async fn vary_on_accept_keeps_the_forms_apart(wire: Wire) {

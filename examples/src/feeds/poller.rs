@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::future::poll_fn;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +9,7 @@ use etiquette_discovery::feed::{self, FeedState, Next, Poll};
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
-use tower::Service;
+use tower::{Service, ServiceExt};
 use tower_etiquette::conditional_cache::CacheStatus;
 use tower_etiquette::{BoxError, Clock, Facts, Refusal};
 
@@ -232,9 +231,7 @@ where
 {
     let mut request = Request::new(ReqBody::default());
     *request.uri_mut() = uri.clone();
-    poll_fn(|cx| client.poll_ready(cx))
-        .await
-        .map_err(Into::into)?;
+    let client = client.ready().await.map_err(Into::into)?;
     let response = client.call(request).await.map_err(Into::into)?;
     let facts = Facts::of(&response).cloned().unwrap_or_default();
     let (head, body) = response.into_parts();
