@@ -8,10 +8,12 @@ pub(crate) struct Counting;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static HELD: AtomicIsize = AtomicIsize::new(0);
+static MOST: AtomicIsize = AtomicIsize::new(0);
 
 fn count(octets: isize) {
     if ON.load(Relaxed) {
-        HELD.fetch_add(octets, Relaxed);
+        let before = HELD.fetch_add(octets, Relaxed);
+        MOST.fetch_max(before + octets, Relaxed);
     }
 }
 
@@ -41,4 +43,14 @@ pub(crate) fn held<T>(make: impl FnOnce() -> T) -> f64 {
     ON.store(false, Relaxed);
     drop(value);
     HELD.load(Relaxed) as f64
+}
+
+/// The most octets that `work` holds on the heap at one time, and what it returns.
+pub(crate) fn most<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    HELD.store(0, Relaxed);
+    MOST.store(0, Relaxed);
+    ON.store(true, Relaxed);
+    let value = work();
+    ON.store(false, Relaxed);
+    (MOST.load(Relaxed) as f64, value)
 }

@@ -8,6 +8,7 @@ mod heap;
 mod redis;
 mod robots;
 mod scale;
+mod sitemap;
 mod timing;
 
 #[global_allocator]
@@ -27,12 +28,16 @@ fn main() -> ExitCode {
         ["budget", "--json"] => budget::run(true),
         ["redis"] => redis::run(false),
         ["redis", "--json"] => redis::run(true),
+        ["sitemap"] => sitemap::run(false),
+        ["sitemap", "--json"] => sitemap::run(true),
         ["scale"] => scale::run(1_000_000),
         ["scale", hosts] if hosts.parse::<u32>().is_ok() => {
             scale::run(hosts.parse().expect("a number"))
         }
         _ => {
-            eprintln!("usage: compare robots|cache|budget|redis [--json], compare scale [HOSTS]");
+            eprintln!(
+                "usage: compare robots|cache|budget|redis|sitemap [--json], compare scale [HOSTS]"
+            );
             ExitCode::from(2)
         }
     }

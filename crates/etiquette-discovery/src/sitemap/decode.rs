@@ -81,6 +81,23 @@ impl Decode {
         }
     }
 
+    /// Takes a piece off the front of `input` that is text as it stands. `None` where it has to be decoded, by
+    /// [`step`](Self::step): gzip, another encoding than UTF-8, a character that is cut or malformed.
+    pub(super) fn direct<'a>(&mut self, input: &mut &'a [u8]) -> Option<&'a str> {
+        match (&self.gzip, &self.to_text) {
+            (Gzip::No, Some(ToText::Utf8 { cut })) if cut.is_empty() => {}
+            _ => return None,
+        }
+        let piece = &input[..PLAIN_PIECE.min(input.len())];
+        let text = match std::str::from_utf8(piece) {
+            Ok(text) => text,
+            Err(_) => piece.utf8_chunks().next()?.valid(),
+        };
+        *input = &input[text.len()..];
+        self.octets += text.len() as u64;
+        (!text.is_empty()).then_some(text)
+    }
+
     /// No more octets come: appends what waited.
     pub(super) fn finish(&mut self, text: &mut String) {
         if let Gzip::Yes(mut decoder) = std::mem::replace(&mut self.gzip, Gzip::Over) {

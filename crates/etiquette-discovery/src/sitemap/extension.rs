@@ -66,6 +66,9 @@ impl Extra {
     }
 
     pub(super) fn clear(&mut self) {
+        if !self.on {
+            return;
+        }
         let extensions = &mut self.extensions;
         extensions.alternates.clear();
         extensions.images.clear();
@@ -108,6 +111,9 @@ impl Extra {
     }
 
     pub(super) fn end(&mut self, name: &str) {
+        if !self.on {
+            return;
+        }
         match name.rsplit(':').next() {
             Some("image") => self.image = false,
             Some("video") => self.video = None,

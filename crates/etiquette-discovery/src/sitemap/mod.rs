@@ -26,6 +26,7 @@ mod date;
 mod decode;
 mod extension;
 mod scope;
+mod sort;
 mod text;
 mod walk;
 pub(crate) mod xml;
@@ -40,14 +41,16 @@ pub use extension::{Extensions, News};
 pub use walk::{Refused, SitemapTask, SitemapWalk};
 
 use decode::Decode;
-use scope::{Judged, Scope};
+use sort::Sort;
 use text::Text;
-use xml::{Draft, Ended, Xml};
+use xml::{Ended, Xml};
 
 /// The longest single token (tag, comment, declaration), in octets of text.
 const MAX_TOKEN: usize = 256 * 1024;
 /// Text is parsed when this much has gathered.
 const WINDOW: usize = 32 * 1024;
+/// Text of this length is parsed where it came, without a copy.
+const DIRECT: usize = 512;
 
 /// sitemaps.org: a sitemap has at most 50,000 entries.
 pub const PROTOCOL_ENTRIES: u64 = 50_000;
@@ -300,8 +303,10 @@ pub struct SitemapReader {
     form: Form,
     sort: Sort,
     with_extensions: bool,
-    /// The text is parsed when this much has gathered.
+    /// The text is parsed when this much has gathered,
     parse_from: usize,
+    /// or when this much has, after a token that was not complete.
+    parse_again_from: usize,
 }
 
 /// How the text is read.
@@ -315,20 +320,6 @@ enum Form {
     Over(Result<SitemapKind, SitemapError>),
 }
 
-/// What becomes of the entries.
-#[derive(Debug)]
-struct Sort {
-    scope: Scope,
-    limits: Limits,
-    resolved: String,
-    entries: u64,
-    foreign: u64,
-    truncated: bool,
-    /// There were more entries than the limit allows.
-    full: bool,
-    warnings: Vec<Warning>,
-}
-
 impl SitemapReader {
     /// A reader for the sitemap at `uri`, its address after redirects.
     pub fn new(uri: &Uri) -> Self {
@@ -336,18 +327,10 @@ impl SitemapReader {
             decode: Decode::default(),
             window: String::new(),
             form: Form::Unknown,
-            sort: Sort {
-                scope: Scope::new(uri),
-                limits: Limits::default(),
-                resolved: String::new(),
-                entries: 0,
-                foreign: 0,
-                truncated: false,
-                full: false,
-                warnings: Vec::new(),
-            },
+            sort: Sort::new(uri),
             with_extensions: false,
             parse_from: WINDOW,
+            parse_again_from: 0,
         }
     }
 
@@ -390,8 +373,15 @@ impl SitemapReader {
             if let Form::Over(outcome) = self.form {
                 return outcome.map(|_| ());
             }
-            self.decode.step(&mut input, &mut self.window);
-            if self.window.len() >= self.parse_from {
+            let direct = matches!(self.form, Form::Xml(_)) && input.len() >= DIRECT;
+            match direct.then(|| self.decode.direct(&mut input)).flatten() {
+                Some(text) => self.read_direct(text, &mut on),
+                None => self.decode.step(&mut input, &mut self.window),
+            }
+            // The first octets tell what it is, and whether there is any use in reading on.
+            let unknown = matches!(self.form, Form::Unknown) && !self.window.is_empty();
+            let enough = self.parse_from.max(self.parse_again_from);
+            if unknown || self.window.len() >= enough {
                 self.read(false, &mut on);
             }
             self.check_size();
@@ -437,28 +427,58 @@ impl SitemapReader {
         }
     }
 
+    /// Reads text where it came; what its end cuts goes to the window.
+    fn read_direct(&mut self, mut text: &str, on: &mut dyn FnMut(Item<'_>)) {
+        // The token that the last piece cut ends with the first of these, nearly always.
+        if !self.window.is_empty()
+            && self.window.len() < WINDOW
+            && let Some(end) = text.find('>')
+        {
+            let (rest, after) = text.split_at(end + 1);
+            self.window.push_str(rest);
+            text = after;
+            self.read(false, on);
+        }
+        if self.window.is_empty() && self.wants_more() {
+            let read = self.parse(text, false, on);
+            text = &text[read..];
+        }
+        if self.wants_more() {
+            self.window.push_str(text);
+        }
+    }
+
+    /// Reads what the window holds.
     fn read(&mut self, last: bool, on: &mut dyn FnMut(Item<'_>)) {
+        let mut window = std::mem::take(&mut self.window);
+        let read = self.parse(&window, last, on);
+        if self.wants_more() {
+            window.drain(..read);
+            // A long token that comes in small pieces is not begun again with each of them.
+            let long = window.len() > WINDOW;
+            self.parse_again_from = if long { 2 * window.len() } else { 0 };
+            self.window = window;
+        }
+    }
+
+    /// Reads text and says how much of it; the rest wants what comes after it.
+    fn parse(&mut self, window: &str, last: bool, on: &mut dyn FnMut(Item<'_>)) -> usize {
+        let mut start = 0;
         if matches!(self.form, Form::Unknown) {
-            let text = self
-                .window
-                .trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
-            let start = self.window.len() - text.len();
+            let text = window.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+            start = window.len() - text.len();
             self.form = match text.as_bytes().first() {
-                None => Form::Unknown,
+                None => return window.len(),
                 Some(b'<') => Form::Xml(Box::new(Xml::new(self.with_extensions))),
                 Some(_) => Form::Text(Text::default()),
             };
-            self.window.drain(..start);
         }
+        let window = &window[start..];
         let sort = &mut self.sort;
         let (read, over) = match &mut self.form {
-            Form::Unknown => {
-                self.window.clear();
-                return;
-            }
-            Form::Over(_) => return,
+            Form::Unknown | Form::Over(_) => return start + window.len(),
             Form::Text(text) => {
-                let read = text.read(&self.window, last, &mut |location| {
+                let read = text.read(window, last, &mut |location| {
                     sort.location(location, on);
                 });
                 let over = if text.is_hopeless() || (last && !text.has_any()) {
@@ -472,16 +492,12 @@ impl SitemapReader {
                 (read, over)
             }
             Form::Xml(xml) => {
-                let ended = xml.read(&self.window, last, &mut |kind, draft| {
-                    sort.entry(kind, draft, on)
-                });
+                let ended = xml.read(window, last, &mut |kind, draft| sort.entry(kind, draft, on));
                 let kind = xml.kind().ok_or(SitemapError::NotASitemap);
                 match ended {
                     Ended::Foreign => (0, Some(Err(SitemapError::NotASitemap))),
                     Ended::Closed => (0, Some(kind)),
-                    Ended::At(read) if !last && self.window.len() - read <= MAX_TOKEN => {
-                        (read, None)
-                    }
+                    Ended::At(read) if !last && window.len() - read <= MAX_TOKEN => (read, None),
                     Ended::At(_) | Ended::Broken => {
                         xml.cut(&mut |kind, draft| sort.entry(kind, draft, on));
                         sort.truncated = true;
@@ -500,76 +516,10 @@ impl SitemapReader {
         } else {
             over
         };
-        self.window.drain(..read);
         if let Some(outcome) = over {
             self.form = Form::Over(outcome);
-            self.window = String::new();
         }
-    }
-}
-
-impl Sort {
-    fn warn(&mut self, warning: Warning) {
-        if !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
-        }
-    }
-
-    /// A line of a text sitemap.
-    fn location(&mut self, location: &str, on: &mut dyn FnMut(Item<'_>)) {
-        self.item(SitemapKind::Text, location, &Draft::default(), on);
-    }
-
-    fn entry(&mut self, kind: SitemapKind, draft: &mut Draft, on: &mut dyn FnMut(Item<'_>)) {
-        if draft.bad_date {
-            self.warn(Warning::BadDate);
-        }
-        if draft.has_location {
-            self.item(kind, &draft.location, draft, on);
-        } else {
-            self.warn(Warning::BadLocation);
-        }
-    }
-
-    fn item(
-        &mut self,
-        kind: SitemapKind,
-        location: &str,
-        draft: &Draft,
-        on: &mut dyn FnMut(Item<'_>),
-    ) {
-        let seen = self.entries + self.foreign;
-        if seen >= self.limits.entries {
-            self.full = true;
-            return;
-        }
-        if seen >= PROTOCOL_ENTRIES {
-            self.warn(Warning::ManyEntries);
-        }
-        if location.len() >= PROTOCOL_LOCATION {
-            self.warn(Warning::LongLocation);
-        }
-        match self.scope.judge(location.trim(), &mut self.resolved) {
-            Judged::Unusable => self.warn(Warning::BadLocation),
-            Judged::Foreign(location) => {
-                self.foreign += 1;
-                on(Item::Foreign(location));
-            }
-            Judged::Own(location) => {
-                self.entries += 1;
-                let entry = Entry {
-                    location,
-                    last_mod: draft.last_mod,
-                    change_frequency: draft.change_frequency,
-                    priority: draft.priority,
-                    extensions: draft.extra.wanted(),
-                };
-                on(match kind {
-                    SitemapKind::Index => Item::Sitemap(entry),
-                    _ => Item::Page(entry),
-                });
-            }
-        }
+        start + read
     }
 }
 

@@ -54,7 +54,7 @@ impl Scope {
         // Nearly every location of a real sitemap: this host, nothing to encode. Spares two allocations.
         for prefix in &self.prefixes {
             if let Some(path) = location.strip_prefix(prefix.as_str())
-                && is_in_one_form(path.as_bytes())
+                && is_in_one_form(path)
             {
                 return Judged::Own(location);
             }
@@ -79,39 +79,45 @@ fn host_and_port(uri: &Uri) -> Option<(String, Option<u16>)> {
 }
 
 /// Whether resolving would change nothing: no octet to encode, no dot segment, no fragment.
-fn is_in_one_form(path: &[u8]) -> bool {
-    path.iter()
-        .enumerate()
-        .all(|(at, octet)| match OCTETS[usize::from(*octet)] {
-            Octet::Plain => true,
-            // A dot in front of a segment may make it a dot segment.
-            Octet::Dot => at > 0 && path[at - 1] != b'/',
-            Octet::Percent => !matches!(path[at + 1..], [b'2', b'e' | b'E', ..]),
-            Octet::Other => false,
-        })
+fn is_in_one_form(path: &str) -> bool {
+    // Without a branch for each octet; what needs a second look is rare.
+    let octets = path.as_bytes();
+    let seen = octets
+        .iter()
+        .fold(PLAIN, |seen, octet| seen | OCTETS[usize::from(*octet)]);
+    if seen & OTHER != 0 {
+        return false;
+    }
+    // A dot in front of a segment may make it a dot segment.
+    let dots = || {
+        path.match_indices('.')
+            .any(|(at, _)| at == 0 || octets[at - 1] == b'/')
+    };
+    let encoded_dots = || {
+        path.match_indices('%')
+            .any(|(at, _)| matches!(octets[at + 1..], [b'2', b'e' | b'E', ..]))
+    };
+    !(seen & DOT != 0 && dots() || seen & PERCENT != 0 && encoded_dots())
 }
 
-#[derive(Clone, Copy)]
-enum Octet {
-    Plain,
-    Dot,
-    Percent,
-    Other,
-}
+const PLAIN: u8 = 0;
+const DOT: u8 = 1;
+const PERCENT: u8 = 2;
+const OTHER: u8 = 4;
 
-const OCTETS: [Octet; 256] = {
-    let mut octets = [Octet::Other; 256];
+const OCTETS: [u8; 256] = {
+    let mut octets = [OTHER; 256];
     let mut at = 0u8;
     while at < 128 {
         octets[at as usize] = match at {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => Octet::Plain,
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => PLAIN,
             b'/' | b'-' | b'_' | b'~' | b'?' | b'=' | b'&' | b'+' | b',' | b':' | b';' | b'@' => {
-                Octet::Plain
+                PLAIN
             }
-            b'!' | b'$' | b'(' | b')' | b'*' => Octet::Plain,
-            b'.' => Octet::Dot,
-            b'%' => Octet::Percent,
-            _ => Octet::Other,
+            b'!' | b'$' | b'(' | b')' | b'*' => PLAIN,
+            b'.' => DOT,
+            b'%' => PERCENT,
+            _ => OTHER,
         };
         at += 1;
     }

@@ -114,15 +114,14 @@ fn other_vocabularies_on_request() {
     );
     let mut reader = SitemapReader::new(&URI.parse().unwrap()).with_extensions();
     let mut all = Vec::new();
-    reader.feed(body.as_bytes(), |_| {}).unwrap();
-    reader
-        .finish(|item| {
-            let Item::Page(entry) = item else {
-                panic!("{item:?}")
-            };
-            all.push(entry.extensions.unwrap().clone());
-        })
-        .unwrap();
+    let mut on = |item: Item<'_>| {
+        let Item::Page(entry) = item else {
+            panic!("{item:?}")
+        };
+        all.push(entry.extensions.unwrap().clone());
+    };
+    reader.feed(body.as_bytes(), &mut on).unwrap();
+    reader.finish(&mut on).unwrap();
     let [first, second] = &all[..] else {
         panic!("{all:?}")
     };
@@ -349,6 +348,35 @@ fn what_is_kept_does_not_grow_with_the_document() {
     }
     assert!(entries > 39_000);
     assert!(most < 256 * 1024, "{most}");
+}
+
+#[test]
+fn pieces_of_any_size_say_the_same() {
+    let mut body = String::from("<!-- > a > comment > -->");
+    for n in 0..400 {
+        let loc = match n % 4 {
+            0 => format!("https://www.example.com/{n}?a&amp;b"),
+            1 => format!("<![CDATA[https://www.example.com/{n}?a>b]]>"),
+            2 => format!("https://www.example.com/gr\u{fc}n/{n}?a&b"),
+            _ => format!("\n  https://www.example.com/{n}\n"),
+        };
+        let comment = "> ".repeat(n % 50);
+        body += &format!(
+            "<url a='>'><!--{comment}--><loc>{loc}</loc><lastmod>2026-11-0{}</lastmod></url>\n",
+            n % 9 + 1
+        );
+    }
+    let mut body = urlset(&body).into_bytes();
+    // One octet that is no UTF-8.
+    let place = body.windows(5).position(|w| w == b"/306?").unwrap();
+    body[place] = 0xff;
+    let whole = read(&body);
+    assert_eq!(whole.pages.len(), 400);
+    assert!(!whole.summary().truncated);
+    for size in [600, 1_021, 4_099, 16_384, 20_011] {
+        let pieces = read_in_pieces(SitemapReader::new(&URI.parse().unwrap()), &body, size);
+        assert_eq!(pieces, whole, "{size}");
+    }
 }
 
 #[test]

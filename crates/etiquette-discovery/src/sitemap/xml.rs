@@ -193,20 +193,25 @@ impl Xml {
     }
 
     fn start(&mut self, start: &BytesStart<'_>, empty: bool) -> Option<Step> {
-        let name = start.name().into_inner();
-        let (prefix, local) = name.split_once(':').unwrap_or(("", name));
         let depth = self.depth;
         if !empty {
             self.depth = depth.saturating_add(1);
         }
+        if self.field.is_some() {
+            return None;
+        }
+        let name = start.name().into_inner();
+        let (prefix, local) = split(name);
         let Some(kind) = self.kind else {
             return self.root(start, prefix, local, empty);
         };
         let Some(entry) = self.entry else {
             if local == entry_name(kind) && depth <= 2 && self.is_core(prefix) && !empty {
                 self.entry = Some(depth);
-                self.entry_name.clear();
-                self.entry_name.push_str(name);
+                if self.entry_name != name {
+                    self.entry_name.clear();
+                    self.entry_name.push_str(name);
+                }
                 self.draft.clear();
                 if kind == SitemapKind::Rdf {
                     self.identify(start);
@@ -214,9 +219,6 @@ impl Xml {
             }
             return None;
         };
-        if self.field.is_some() {
-            return None;
-        }
         let field = if depth == entry + 1 {
             self.field_of(kind, prefix, local, start)
         } else {
@@ -386,9 +388,13 @@ impl Xml {
         let draft = &mut self.draft;
         match field {
             Field::Location => {
-                draft.location.clear();
-                draft.location.push_str(text);
                 draft.has_location = true;
+                if text.len() == self.text.len() {
+                    std::mem::swap(&mut draft.location, &mut self.text);
+                } else {
+                    draft.location.clear();
+                    draft.location.push_str(text);
+                }
             }
             Field::Identifier => {
                 draft.identifier.clear();
@@ -407,14 +413,29 @@ impl Xml {
                 }
             }
             Field::ChangeFrequency => draft.change_frequency = ChangeFrequency::parse(text),
-            Field::Priority => {
-                draft.priority = text
-                    .parse()
-                    .ok()
-                    .filter(|priority| (0.0..=1.0).contains(priority));
-            }
+            Field::Priority => draft.priority = priority(text),
             Field::Extra(field) => draft.extra.set(field, text),
         }
+    }
+}
+
+/// Prefix and local name.
+fn split(name: &str) -> (&str, &str) {
+    // Names are short: a loop is quicker than a search that wants to be quick.
+    match name.bytes().position(|octet| octet == b':') {
+        Some(colon) => (&name[..colon], &name[colon + 1..]),
+        None => ("", name),
+    }
+}
+
+fn priority(text: &str) -> Option<f32> {
+    match *text.as_bytes() {
+        // As nearly all are written.
+        [b'0', b'.', tenth @ b'0'..=b'9'] => Some(f32::from(tenth - b'0') / 10.0),
+        _ => text
+            .parse()
+            .ok()
+            .filter(|priority| (0.0..=1.0).contains(priority)),
     }
 }
 
