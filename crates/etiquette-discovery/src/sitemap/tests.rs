@@ -380,6 +380,20 @@ fn pieces_of_any_size_say_the_same() {
 }
 
 #[test]
+fn a_byte_order_mark_in_the_middle_is_text() {
+    let body = urlset(&format!(
+        "<!-- {} --><url><loc>https://www.example.com/a\u{feff}\u{feff}b</loc></url>",
+        "x".repeat(600)
+    ));
+    let whole = read(&body);
+    assert_eq!(whole.pages, [page("a%EF%BB%BF%EF%BB%BFb")]);
+    let mut reader = SitemapReader::new(&URI.parse().unwrap());
+    // Each octet is read by itself, so that a window begins with each of them.
+    reader.parse_from = 1;
+    assert_eq!(read_in_pieces(reader, body.as_bytes(), 1), whole);
+}
+
+#[test]
 fn a_walk_ends() {
     let mut walk = SitemapWalk::new().max_depth(1).max_sitemaps(3);
     let uri = |path: &str| page(path).parse::<Uri>().unwrap();

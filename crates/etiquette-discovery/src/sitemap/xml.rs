@@ -122,6 +122,11 @@ impl Xml {
         last: bool,
         on_entry: &mut dyn FnMut(SitemapKind, &mut Draft),
     ) -> Ended {
+        // In the middle of a document this is text, and a window may begin with it. The parser would drop it.
+        let marks = window.len() - window.trim_start_matches('\u{feff}').len();
+        self.push(&window[..marks]);
+        let window = &window[marks..];
+        let read_to = |at| Ended::At(marks + at);
         let mut reader = Reader::from_str(window);
         let config = reader.config_mut();
         config.check_end_names = false;
@@ -147,7 +152,7 @@ impl Xml {
                     self.push_reference(&reference);
                     None
                 }
-                Ok(Event::Eof) => return Ended::At(window.len()),
+                Ok(Event::Eof) => return read_to(window.len()),
                 Ok(_) => None,
                 // An ampersand that begins no reference is text, as locations often have it, unless what makes it one
                 // may be still to come.
@@ -157,11 +162,11 @@ impl Xml {
                     self.push(&window[done..at]);
                     None
                 }
-                Err(Error::IllFormed(IllFormedError::UnclosedReference)) => return Ended::At(done),
+                Err(Error::IllFormed(IllFormedError::UnclosedReference)) => return read_to(done),
                 // Another complete token that is not well-formed says nothing.
                 Err(Error::IllFormed(_)) => None,
                 // A token that is not complete.
-                Err(_) if !last => return Ended::At(done),
+                Err(_) if !last => return read_to(done),
                 Err(_) => return Ended::Broken,
             };
             match step {
