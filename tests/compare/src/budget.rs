@@ -1,12 +1,26 @@
 //! Budgets for hosts: what a start costs, what an idle host costs, and how waiters are treated.
+//!
+//! Ours and governor's are keyed by host names; `governor u64` is given numbers instead, which spares it the names. What
+//! tower has is for one service: `tower, a map` is what a program builds from it, a limit for each host in a map behind a
+//! lock. Only ours and tower's concurrency limits have something to release.
 
+mod waiters;
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::hash::Hash;
 use std::num::NonZeroU32;
+use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
-use governor::{Quota, RateLimiter};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use serde_json::json;
+use tower::limit::{ConcurrencyLimit, RateLimit, rate::Rate};
+use tower::{Service, service_fn};
 use tower_etiquette::{Clock, HostPolicy, Hosts, Now, Origin, TokioClock};
 
 use crate::{heap, timing};
@@ -23,103 +37,207 @@ struct Row {
 }
 
 pub(crate) fn run(as_json: bool) -> ExitCode {
-    for row in [hot(), many(), two_threads(), heap_of_an_idle_host()] {
-        let ratio = row.theirs / row.ours;
-        if as_json {
-            let row = json!({
-                "case": row.case, "what": row.what, "ours": row.ours, "unit": row.unit, "peer": row.peer,
-                "theirs": row.theirs, "ratio": ratio,
-            });
-            println!("{row}");
-        } else {
-            println!(
-                "{:12} {:8} {:>10.1} {:7} {:10} {:>10.1} {:>6.1}",
-                row.case, row.what, row.ours, row.unit, row.peer, row.theirs, ratio
-            );
+    if !as_json {
+        println!(
+            "{:12} {:12} {:>10} {:7} {:18} {:>12} {:>8}",
+            "case", "what", "ours", "unit", "peer", "theirs", "ratio"
+        );
+    }
+    let names = names();
+    let origins: Vec<Origin> = names.iter().map(|name| origin(name)).collect();
+    for measure in [hot, many, two_threads, heap_of_an_idle_host] {
+        for row in measure(&names, &origins) {
+            row.print(as_json);
         }
+    }
+    for row in waiters::rows() {
+        row.print(as_json);
     }
     ExitCode::SUCCESS
 }
 
+impl Row {
+    fn print(&self, as_json: bool) {
+        let round = |number: f64| (number * 1_000.0).round() / 1_000.0;
+        // How many times better ours is; none where neither has anything to be better at.
+        let ratio = (self.ours > 0.0).then(|| round(self.theirs / self.ours));
+        if as_json {
+            let row = json!({
+                "case": self.case, "what": self.what, "ours": round(self.ours), "unit": self.unit,
+                "peer": self.peer, "theirs": round(self.theirs), "ratio": ratio,
+            });
+            println!("{row}");
+            return;
+        }
+        let ratio = ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.1}"));
+        println!(
+            "{:12} {:12} {:>10.1} {:7} {:18} {:>12.1} {:>8}",
+            self.case, self.what, self.ours, self.unit, self.peer, self.theirs, ratio
+        );
+    }
+}
+
+/// The same figure of ours beside each peer's.
+fn rows<const N: usize>(
+    (case, what, unit): (&'static str, &'static str, &'static str),
+    ours: f64,
+    peers: [(&'static str, f64); N],
+) -> Vec<Row> {
+    let row = |(peer, theirs)| Row {
+        case,
+        what,
+        unit,
+        ours,
+        peer,
+        theirs,
+    };
+    peers.into_iter().map(row).collect()
+}
+
 /// Without a gap every start is allowed: what is measured is the work and not the wait.
-fn gapless(clock: Arc<dyn Clock>) -> Hosts {
+fn gapless() -> Hosts {
     let policy = HostPolicy::new().min_gap(Duration::ZERO).latency_factor(0);
     Hosts::builder()
         .policy(policy)
         .max_hosts(2 * MANY)
-        .clock(clock)
+        .clock(Arc::new(TokioClock))
         .build()
 }
 
-fn origins() -> Vec<Origin> {
-    let origin = |index: usize| {
-        let uri = format!("http://site-{index}.example/").parse();
-        Origin::of(&uri.expect("a valid URI")).expect("an origin")
-    };
-    (0..MANY).map(origin).collect()
+fn names() -> Vec<String> {
+    (0..MANY)
+        .map(|index| format!("site-{index}.example"))
+        .collect()
 }
 
-fn governor() -> governor::DefaultKeyedRateLimiter<u64> {
+fn origin(name: &str) -> Origin {
+    let uri = format!("http://{name}/").parse();
+    Origin::of(&uri.expect("a valid URI")).expect("an origin")
+}
+
+fn governor<K: Clone + Eq + Hash>() -> DefaultKeyedRateLimiter<K> {
     let quota = Quota::per_second(NonZeroU32::MAX).allow_burst(NonZeroU32::MAX);
     RateLimiter::keyed(quota)
+}
+
+type Answer = Ready<Result<(), Infallible>>;
+type Limited = ConcurrencyLimit<Inner>;
+type Inner = tower::util::ServiceFn<fn(()) -> Answer>;
+
+fn inner() -> Inner {
+    service_fn(|()| ready(Ok(())))
+}
+
+/// One call of a service that is ready and answers at once.
+fn call(service: &mut impl Service<(), Error = Infallible>) {
+    let mut task = Context::from_waker(Waker::noop());
+    assert!(service.poll_ready(&mut task).is_ready(), "no limit");
+    assert!(pin!(service.call(())).poll(&mut task).is_ready(), "no wait");
+}
+
+/// What a program builds from tower's limit for one service.
+#[derive(Default)]
+struct Map(Mutex<HashMap<String, Limited>>);
+
+impl Map {
+    fn call(&self, name: &str) {
+        let mut services = self.0.lock().expect("nobody panics");
+        if let Some(service) = services.get_mut(name) {
+            return call(service);
+        }
+        let mut service = ConcurrencyLimit::new(inner(), 1);
+        call(&mut service);
+        services.insert(name.to_owned(), service);
+    }
 }
 
 fn nanoseconds(call: impl FnMut()) -> f64 {
     timing::seconds(call) * 1e9
 }
 
-fn hot() -> Row {
-    let hosts = gapless(Arc::new(TokioClock));
-    let origin = &origins()[0];
-    let limiter = governor();
-    Row {
-        case: "hot",
-        what: "acquire",
-        unit: "ns",
-        ours: nanoseconds(|| drop(hosts.try_start(origin).expect("no gap"))),
-        peer: "governor",
-        theirs: nanoseconds(|| limiter.check_key(&0).expect("no limit")),
-    }
+fn hot(names: &[String], origins: &[Origin]) -> Vec<Row> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    let _entered = runtime.enter();
+    let hosts = gapless();
+    let (by_name, by_number) = (governor(), governor());
+    let mut concurrency = ConcurrencyLimit::new(inner(), 1);
+    let mut rate = RateLimit::new(inner(), Rate::new(u64::MAX, Duration::from_secs(1)));
+    rows(
+        ("hot", "acquire", "ns"),
+        nanoseconds(|| drop(hosts.try_start(&origins[0]).expect("no gap"))),
+        [
+            (
+                "governor",
+                nanoseconds(|| by_name.check_key(&names[0]).expect("no limit")),
+            ),
+            (
+                "governor u64",
+                nanoseconds(|| by_number.check_key(&0_u64).expect("no limit")),
+            ),
+            ("tower concurrency", nanoseconds(|| call(&mut concurrency))),
+            ("tower rate", nanoseconds(|| call(&mut rate))),
+        ],
+    )
 }
 
 /// One failure in a row is remembered, so that no host is forgotten between two starts.
-fn known(hosts: &Hosts, origins: &[Origin]) {
+fn known(origins: &[Origin]) -> Hosts {
+    let hosts = gapless();
     for origin in origins {
         hosts.try_start(origin).expect("no gap").failed();
     }
+    hosts
 }
 
-fn many() -> Row {
-    let origins = origins();
-    let hosts = gapless(Arc::new(TokioClock));
-    known(&hosts, &origins);
-    let limiter = governor();
-    for key in 0..MANY as u64 {
-        limiter.check_key(&key).expect("no limit");
-    }
+fn many(names: &[String], origins: &[Origin]) -> Vec<Row> {
     let mut dice = Dice(1);
-    let ours = nanoseconds(|| drop(hosts.try_start(&origins[dice.below(MANY)]).expect("no gap")));
-    let theirs = nanoseconds(|| {
-        limiter
-            .check_key(&(dice.below(MANY) as u64))
-            .expect("no limit")
-    });
-    Row {
-        case: "1M",
-        what: "acquire",
-        unit: "ns",
+    let ours = {
+        let hosts = known(origins);
+        nanoseconds(|| drop(hosts.try_start(&origins[dice.below(MANY)]).expect("no gap")))
+    };
+    let by_name = {
+        let limiter = governor();
+        for name in names {
+            limiter.check_key(name).expect("no limit");
+        }
+        nanoseconds(|| {
+            let name = &names[dice.below(MANY)];
+            limiter.check_key(name).expect("no limit");
+        })
+    };
+    let by_number = {
+        let limiter = governor();
+        for key in 0..MANY as u64 {
+            limiter.check_key(&key).expect("no limit");
+        }
+        nanoseconds(|| {
+            let key = dice.below(MANY) as u64;
+            limiter.check_key(&key).expect("no limit");
+        })
+    };
+    let map = {
+        let map = Map::default();
+        for name in names {
+            map.call(name);
+        }
+        nanoseconds(|| map.call(&names[dice.below(MANY)]))
+    };
+    rows(
+        ("1M", "acquire", "ns"),
         ours,
-        peer: "governor",
-        theirs,
-    }
+        [
+            ("governor", by_name),
+            ("governor u64", by_number),
+            ("tower, a map", map),
+        ],
+    )
 }
 
-fn two_threads() -> Row {
+fn two_threads(names: &[String], origins: &[Origin]) -> Vec<Row> {
     const CALLS: usize = 2_000_000;
-    let origins = origins();
-    let hosts = gapless(Arc::new(TokioClock));
-    known(&hosts, &origins);
-    let limiter = governor();
     let both = |call: &(dyn Fn(usize) + Sync)| {
         let begin = Instant::now();
         std::thread::scope(|scope| {
@@ -135,46 +253,78 @@ fn two_threads() -> Row {
         });
         begin.elapsed().as_secs_f64() * 1e9 / CALLS as f64
     };
-    Row {
-        case: "two-threads",
-        what: "acquire",
-        unit: "ns",
-        ours: both(&|at| drop(hosts.try_start(&origins[at]).expect("no gap"))),
-        peer: "governor",
-        theirs: both(&|at| limiter.check_key(&(at as u64)).expect("no limit")),
+    let ours = {
+        let hosts = known(origins);
+        both(&|at| drop(hosts.try_start(&origins[at]).expect("no gap")))
+    };
+    let (by_name, by_number, map) = (governor(), governor(), Map::default());
+    for (key, name) in names.iter().enumerate() {
+        by_name.check_key(name).expect("no limit");
+        by_number.check_key(&(key as u64)).expect("no limit");
+        map.call(name);
     }
+    rows(
+        ("two-threads", "acquire", "ns"),
+        ours,
+        [
+            (
+                "governor",
+                both(&|at| by_name.check_key(&names[at]).expect("no limit")),
+            ),
+            (
+                "governor u64",
+                both(&|at| by_number.check_key(&(at as u64)).expect("no limit")),
+            ),
+            ("tower, a map", both(&|at| map.call(&names[at]))),
+        ],
+    )
 }
 
-fn heap_of_an_idle_host() -> Row {
-    let origins = origins();
+fn heap_of_an_idle_host(names: &[String], origins: &[Origin]) -> Vec<Row> {
     let clock = Arc::new(Still {
         base: Instant::now(),
     });
+    let each = |octets: f64| octets / MANY as f64;
     let ours = heap::held(|| {
         let hosts = Hosts::builder()
             .max_hosts(2 * MANY)
             .clock(Arc::clone(&clock) as Arc<dyn Clock>)
             .build();
-        for origin in &origins {
+        for origin in origins {
             drop(hosts.try_start(origin).expect("a new host"));
         }
         hosts
     });
-    let theirs = heap::held(|| {
+    let by_name = heap::held(|| {
+        let limiter = governor();
+        for name in names {
+            limiter.check_key(name).expect("no limit");
+        }
+        limiter
+    });
+    let by_number = heap::held(|| {
         let limiter = governor();
         for key in 0..MANY as u64 {
             limiter.check_key(&key).expect("no limit");
         }
         limiter
     });
-    Row {
-        case: "1M",
-        what: "heap",
-        unit: "octets",
-        ours: ours / MANY as f64,
-        peer: "governor",
-        theirs: theirs / MANY as f64,
-    }
+    let map = heap::held(|| {
+        let map = Map::default();
+        for name in names {
+            map.call(name);
+        }
+        map
+    });
+    rows(
+        ("1M", "heap", "octets"),
+        each(ours),
+        [
+            ("governor", each(by_name)),
+            ("governor u64", each(by_number)),
+            ("tower, a map", each(map)),
+        ],
+    )
 }
 
 /// A clock that stands still: all hosts are within their gap, and none may be forgotten.
@@ -192,7 +342,7 @@ impl Clock for Still {
     }
 }
 
-/// xorshift, so that both sides visit hosts in an order that no cache foresees.
+/// xorshift, so that all sides visit hosts in an order that no cache foresees.
 struct Dice(u64);
 
 impl Dice {
