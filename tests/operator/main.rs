@@ -4,6 +4,7 @@
 //! once with reqwest.
 
 mod accept;
+mod address;
 mod bare;
 mod cache;
 mod client;

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,6 +51,10 @@ impl Context {
         Some(Arc::clone(self.identity.as_ref()?.help()))
     }
 }
+
+/// The address whose budget a request is in: whoever sends it sends it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AtAddress(pub(crate) IpAddr);
 
 /// A few `Hosts`, by their numbers. More than four are not told apart; nobody stacks that many budgets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -33,7 +33,7 @@ impl HostState {
         let micros = |span: Duration| u64::try_from(span.as_nanos().div_ceil(1_000)).ok();
         let started_at = micros(start.checked_duration_since(base)?)?;
         let end = match self.last_end {
-            Some(end) => micros(end.saturating_duration_since(start))?.div_ceil(1_000),
+            Some(end) => micros(end.saturating_duration_since(start))?,
             None => 0,
         };
         let runs = [
@@ -59,7 +59,7 @@ impl HostState {
         let start = base + Duration::from_micros(u64::from(high) << 32 | u64::from(low));
         Self {
             last_start: Some(start),
-            last_end: Some(start + Duration::from_millis(end.into())),
+            last_end: Some(start + Duration::from_micros(end.into())),
             latency: Duration::from_micros(latency.into()),
             started: started.into(),
             runs: Runs {
@@ -95,7 +95,7 @@ mod tests {
         let mut unpacked = HostState::unpack(packed, base);
         let due = state.due(&policy, now, Ask::pace());
         let later = unpacked.due(&policy, now, Ask::pace());
-        assert!(later >= due && later <= due + Duration::from_millis(2));
+        assert!(later >= due && later <= due + Duration::from_micros(2));
         assert_eq!((unpacked.runs.failures, unpacked.started), (1, 1));
     }
 

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,12 +21,14 @@ use super::body::{RequestBody, ResponseBody};
 use super::connect::{Connector, Settings};
 use super::error::Error;
 use super::limits::{Limits, Times};
+use super::names::{KeepToAddress, LookedUp, Resolve};
 use super::redirect::Redirects;
 use crate::boxed::BoxedFuture;
 use crate::conditional_cache::MemoryStore;
+use crate::hosts::Second;
 use crate::ready::ready;
 use crate::retry_after::CloneWith;
-use crate::{BoxError, BoxedService, Etiquette, Hosts, Purpose};
+use crate::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts, Purpose};
 
 /// A polite HTTPS client. Cloning is cheap; clones share connections, cache, rules and budgets.
 ///
@@ -64,6 +67,7 @@ impl Client {
             max_redirects: 10,
             #[cfg(feature = "signatures")]
             sign: None,
+            per_address: None,
         }
     }
 
@@ -178,6 +182,7 @@ pub struct ClientBuilder<St = MemoryStore> {
     max_redirects: usize,
     #[cfg(feature = "signatures")]
     sign: Option<crate::SignLayer>,
+    per_address: Option<HostPolicy>,
 }
 
 impl<St: ResponseStore> ClientBuilder<St> {
@@ -219,7 +224,39 @@ impl<St: ResponseStore> ClientBuilder<St> {
             max_redirects: self.max_redirects,
             #[cfg(feature = "signatures")]
             sign: self.sign,
+            per_address: self.per_address,
         }
+    }
+
+    /// Gives hosts whose names lead to one address a second budget, which they share: places, and a gap that follows the
+    /// machine's latency, under `policy`. A thousand virtual hosts on one machine are then not asked a thousand times at
+    /// once. Off by default.
+    ///
+    /// Each host keeps its own budget, and its pauses, strikes, Crawl-delay and robots.txt are its own; of `policy` only
+    /// places, gaps and waits count. [`HostPolicy::new`] means one request at a time for all hosts of an address: right
+    /// for a small machine, slow for the front end of a thousand sites, which bears more places.
+    ///
+    /// A name is held to one of its addresses, looked up anew after five minutes, and to the next one after a connection
+    /// that failed, which costs its request an error. A machine with several addresses counts as several. When a name
+    /// moves, one request may still go to where it was, over a connection that was open. None of it holds behind another
+    /// HTTP proxy, whose address is the only one to be seen, nor for [`Hosts::try_start`].
+    #[must_use]
+    pub fn per_address(mut self, policy: HostPolicy) -> Self {
+        self.per_address = Some(policy);
+        self
+    }
+
+    /// Looks names up with `resolve` instead of the system's resolver: a name in lower case to its addresses, the best
+    /// first. A look-up counts as a part of connecting.
+    #[must_use]
+    pub fn resolver<F, Fut>(mut self, resolve: F) -> Self
+    where
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<IpAddr>, BoxError>> + Send + 'static,
+    {
+        let resolve = move |name| Box::pin(resolve(name)) as LookedUp;
+        self.connect.resolver = Some(Resolve(Arc::new(resolve)));
+        self
     }
 
     /// How long connecting may take, TLS included; default 10 s.
@@ -302,13 +339,24 @@ impl<St: ResponseStore> ClientBuilder<St> {
     ///
     /// # Errors
     /// When a root certificate cannot be read.
-    pub fn build(self) -> Result<Client, Error> {
+    pub fn build(mut self) -> Result<Client, Error> {
+        self.connect.by_address = self.per_address.is_some();
         let connector = Connector::new(self.connect.clone()).map_err(Error::new)?;
+        if let (Some(policy), Some(names)) = (self.per_address.take(), connector.names()) {
+            let names = Arc::new(names.clone());
+            self.stack = self.stack.second(|hosts| {
+                let shared = Hosts::builder()
+                    .policy(policy)
+                    .clock(Arc::clone(hosts.clock()))
+                    .scope("address");
+                Second::new(shared.build(), names)
+            });
+        }
         let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(90))
             .build::<_, RequestBody>(connector);
-        Ok(self.over(http))
+        Ok(self.over(KeepToAddress(http)))
     }
 
     /// How connections are made.

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use etiquette_core::address;
 use http::Uri;
 use http::uri::{Authority, Scheme};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use hyper_util::client::legacy::connect::dns::Name;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use tower_service::Service;
 
+use super::names::{HeldNames, LocateError, Lookup, Resolve};
 use crate::BoxError;
 
 /// What the connector is made from.
@@ -29,6 +29,10 @@ pub(super) struct Settings {
     pub(super) roots: Vec<CertificateDer<'static>>,
     pub(super) public_only: bool,
     pub(super) timeout: Duration,
+    /// What looks names up, if it is not the system.
+    pub(super) resolver: Option<Resolve>,
+    /// Whether names are held to one address.
+    pub(super) by_address: bool,
 }
 
 /// A connection could not be made.
@@ -58,6 +62,7 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 pub(super) struct Connector {
     inner: HttpsConnector<Redirected>,
     timeout: Duration,
+    names: Option<HeldNames>,
 }
 
 impl Connector {
@@ -76,20 +81,22 @@ impl Connector {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let filter = Filter {
-            public_only: settings.public_only,
-        };
+        let lookup = Lookup::new(settings.resolver, settings.public_only);
+        let resolve = Arc::new(settings.resolve);
+        let names = settings
+            .by_address
+            .then(|| HeldNames::new(lookup.clone(), Arc::clone(&resolve), settings.timeout));
         let mut tcp = HttpConnector::new_with_resolver(Resolver {
-            inner: GaiResolver::new(),
-            filter,
+            lookup: lookup.clone(),
+            names: names.clone(),
         });
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(Duration::from_secs(60)));
         let redirected = Redirected {
             inner: tcp,
-            resolve: Arc::new(settings.resolve),
-            filter,
+            resolve,
+            lookup,
         };
         let inner = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
@@ -98,7 +105,13 @@ impl Connector {
         Ok(Self {
             inner: inner.wrap_connector(redirected),
             timeout: settings.timeout,
+            names,
         })
+    }
+
+    /// Which addresses names are held to, where budgets go by address.
+    pub(super) fn names(&self) -> Option<&HeldNames> {
+        self.names.as_ref()
     }
 }
 
@@ -112,8 +125,19 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
+        let name = uri.host().map(name_of);
+        let names = self.names.clone();
         let connecting = tokio::time::timeout(self.timeout, self.inner.call(uri));
-        Box::pin(async move { connecting.await.map_err(|_| ConnectError::TimedOut)? })
+        Box::pin(async move {
+            let connected = connecting
+                .await
+                .map_err(|_| ConnectError::TimedOut.into())
+                .flatten();
+            if let (Err(_), Some(names), Some(name)) = (&connected, names, name) {
+                names.failed(&name);
+            }
+            connected
+        })
     }
 }
 
@@ -122,7 +146,7 @@ impl Service<Uri> for Connector {
 pub(super) struct Redirected {
     inner: HttpConnector<Resolver>,
     resolve: Arc<HashMap<(String, u16), IpAddr>>,
-    filter: Filter,
+    lookup: Lookup,
 }
 
 impl Redirected {
@@ -136,21 +160,26 @@ impl Redirected {
             80
         };
         let port = uri.port_u16().unwrap_or(default);
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        let host = name_of(host);
         let literal: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
         let Some(address) = self.resolve.get(&(host, port)).copied() else {
             // A literal address is never resolved: the filter has to see it here.
             if let Some(address) = literal {
-                self.filter.admit(address)?;
+                self.lookup.admit(address)?;
             }
             return Ok(uri);
         };
-        self.filter.admit(address)?;
+        self.lookup.admit(address)?;
         let authority: Authority = SocketAddr::new(address, port).to_string().parse()?;
         let mut parts = uri.into_parts();
         parts.authority = Some(authority);
         Ok(Uri::from_parts(parts)?)
     }
+}
+
+/// A host as it is known by: an absolute name is the same host.
+fn name_of(host: &str) -> String {
+    host.trim_end_matches('.').to_ascii_lowercase()
 }
 
 impl Service<Uri> for Redirected {
@@ -173,26 +202,11 @@ impl Service<Uri> for Redirected {
     }
 }
 
-/// Which addresses may be connected to.
-#[derive(Clone, Copy)]
-struct Filter {
-    public_only: bool,
-}
-
-impl Filter {
-    fn admit(self, address: IpAddr) -> Result<(), ConnectError> {
-        if self.public_only && !address::is_public(address) {
-            return Err(ConnectError::NotPublic(address));
-        }
-        Ok(())
-    }
-}
-
-/// The system's resolver, without the addresses that may not be connected to.
+/// The addresses of a name that may be connected to: the one that it is held to where budgets go by address.
 #[derive(Clone)]
 pub(super) struct Resolver {
-    inner: GaiResolver,
-    filter: Filter,
+    lookup: Lookup,
+    names: Option<HeldNames>,
 }
 
 impl Service<Name> for Resolver {
@@ -200,27 +214,23 @@ impl Service<Name> for Resolver {
     type Error = BoxError;
     type Future = BoxFuture<Self::Response>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let resolving = self.inner.call(name);
-        let filter = self.filter;
+        let Self { lookup, names } = self.clone();
         Box::pin(async move {
-            let mut refused = None;
-            let mut admitted = Vec::new();
-            for address in resolving.await? {
-                match filter.admit(address.ip()) {
-                    Ok(()) => admitted.push(address),
-                    Err(error) => refused = Some(error),
+            let found = match names {
+                Some(names) => {
+                    let held = names.of_name(name.as_str()).await;
+                    vec![held.map_err(LocateError::into_connect_error)?]
                 }
-            }
-            match refused {
-                // A name with a private address among its public ones is not trusted with the public ones either.
-                Some(error) => Err(error.into()),
-                None => Ok(admitted.into_iter()),
-            }
+                None => lookup.look_up(name.as_str().to_owned()).await?,
+            };
+            // The connector puts the port in.
+            let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(found.collect::<Vec<_>>().into_iter())
         })
     }
 }

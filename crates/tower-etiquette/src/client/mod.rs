@@ -21,6 +21,11 @@
 //! [`Refusal::Address`](crate::Refusal::Address) before anything is sent to it, redirects and those of robots.txt
 //! included. It cannot hold behind another HTTP proxy, which resolves and connects by itself.
 //!
+//! # Budgets by address
+//! Each host has its own budget. [`per_address`](ClientBuilder::per_address) adds one that hosts share whose names lead
+//! to the same address, for machines that serve very many of them. Off by default, since the front end of a large hoster
+//! is one address, too.
+//!
 //! # Defaults
 //! | limit | default | setter |
 //! | --- | --- | --- |
@@ -40,6 +45,7 @@ mod builder;
 mod connect;
 mod error;
 mod limits;
+mod names;
 mod redirect;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@ use tower_layer::Layer;
 
 use super::HostBudget;
 use crate::Hosts;
+use crate::hosts::Second;
 
 /// Gives every host a budget; see the [module](crate::host_budget).
 #[derive(Clone, Debug)]
@@ -10,6 +11,7 @@ pub struct HostBudgetLayer {
     hosts: Hosts,
     never_wait: bool,
     origin: Option<Origin>,
+    second: Option<Second>,
 }
 
 impl HostBudgetLayer {
@@ -20,6 +22,7 @@ impl HostBudgetLayer {
             hosts,
             never_wait: false,
             origin: None,
+            second: None,
         }
     }
 
@@ -37,6 +40,18 @@ impl HostBudgetLayer {
         self.origin = Some(origin);
         self
     }
+
+    /// Keeps a second budget beside each host's own.
+    #[cfg(feature = "client")]
+    pub(crate) fn second(mut self, second: Second) -> Self {
+        self.second = Some(second);
+        self
+    }
+
+    #[cfg(feature = "client")]
+    pub(crate) fn get_hosts(&self) -> &Hosts {
+        &self.hosts
+    }
 }
 
 impl<S> Layer<S> for HostBudgetLayer {
@@ -48,6 +63,7 @@ impl<S> Layer<S> for HostBudgetLayer {
             self.hosts.clone(),
             self.never_wait,
             self.origin.clone(),
+            self.second.clone(),
         )
     }
 }

@@ -9,8 +9,8 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::{HostBudgetLayer, PlaceLost, ResponseBody, ResponseFuture};
-use crate::ext::{Context, Facts, api, purpose};
-use crate::hosts::{Hosts, Manner, admit, origin_of};
+use crate::ext::{AtAddress, Context, Facts, api, purpose};
+use crate::hosts::{Hosts, Manner, Second, admit, origin_of};
 use crate::macros::inner_accessors;
 use crate::ready::ready;
 use crate::{BoxError, Refusal};
@@ -22,6 +22,7 @@ pub struct HostBudget<S> {
     hosts: Hosts,
     never_wait: bool,
     origin: Option<Origin>,
+    second: Option<Second>,
 }
 
 inner_accessors!(HostBudget);
@@ -30,7 +31,7 @@ impl<S> HostBudget<S> {
     /// Wraps `inner` in a budget for each of `hosts`.
     #[must_use]
     pub fn new(inner: S, hosts: Hosts) -> Self {
-        Self::with_settings(inner, hosts, false, None)
+        Self::with_settings(inner, hosts, false, None, None)
     }
 
     /// The layer that makes such services.
@@ -44,12 +45,14 @@ impl<S> HostBudget<S> {
         hosts: Hosts,
         never_wait: bool,
         origin: Option<Origin>,
+        second: Option<Second>,
     ) -> Self {
         Self {
             inner,
             hosts,
             never_wait,
             origin,
+            second,
         }
     }
 }
@@ -84,6 +87,7 @@ where
             self.hosts.clone(),
             self.never_wait,
             self.origin.clone(),
+            self.second.clone(),
             request,
         ))
     }
@@ -94,6 +98,7 @@ async fn run<S, ReqBody, ResBody>(
     hosts: Hosts,
     never_wait: bool,
     origin: Option<Origin>,
+    second: Option<Second>,
     mut request: Request<ReqBody>,
 ) -> Result<Response<ResponseBody<ResBody>>, BoxError>
 where
@@ -121,8 +126,12 @@ where
         never_wait,
         not_before: None,
     };
+    let extensions = request.extensions();
     let (mut service, mut permit) =
-        admit(&hosts, &origin, request.extensions(), manner, inner).await?;
+        admit(&hosts, &origin, extensions, manner, second.as_ref(), inner).await?;
+    if let Some(address) = permit.address() {
+        request.extensions_mut().insert(AtAddress(address));
+    }
     let context = Context::of(request.extensions_mut());
     context.held_by.insert(hosts.id());
     context.gap = context.gap.max(permit.pace().gap);

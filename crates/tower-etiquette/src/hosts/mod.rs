@@ -13,6 +13,7 @@ mod journal;
 mod model;
 mod permit;
 mod queue;
+mod second;
 mod shared;
 mod sync;
 mod table;
@@ -43,6 +44,9 @@ use shared::{Link, event};
 use table::Table;
 
 pub(crate) use permit::Permit;
+pub(crate) use second::Second;
+#[cfg(feature = "client")]
+pub(crate) use second::{Locate, Located};
 pub(crate) use ticket::{Manner, admit};
 
 /// How many hosts are remembered unless told otherwise.
@@ -493,6 +497,13 @@ impl HostsBuilder {
     /// Keeps pauses and strikes across restarts; see [`Hosts::keep_in`].
     pub fn journal(mut self, journal: Arc<dyn HostJournal>) -> Self {
         self.journal = Some(journal);
+        self
+    }
+
+    /// Of what the budgets are, in events.
+    #[cfg(feature = "client")]
+    pub(crate) fn scope(mut self, scope: &'static str) -> Self {
+        self.voice.scope = scope;
         self
     }
 

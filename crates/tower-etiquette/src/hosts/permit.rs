@@ -1,5 +1,6 @@
 //! The right to be under way at a host, from the start to the end of the body.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant, SystemTime};
@@ -34,6 +35,8 @@ pub(crate) struct Permit {
     untold: Option<(Received, Duration)>,
     /// What was recorded, on its way into the journal.
     keeping: Option<Keeping>,
+    /// The place at an address that hosts share.
+    beside: Option<(IpAddr, Box<Permit>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +69,7 @@ impl Permit {
             lease: None,
             untold: None,
             keeping: None,
+            beside: None,
         }
     }
 
@@ -79,6 +83,17 @@ impl Permit {
     pub(super) fn under(mut self, lease: Option<Lease>) -> Self {
         self.lease = lease;
         self
+    }
+
+    /// Holds a place at an address, too.
+    pub(super) fn beside(mut self, address: IpAddr, permit: Self) -> Self {
+        self.beside = Some((address, Box::new(permit)));
+        self
+    }
+
+    /// The address whose budget the request is in.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.beside.as_ref().map(|(address, _)| *address)
     }
 
     /// How long the request waited before its start.
@@ -96,10 +111,24 @@ impl Permit {
     pub(crate) fn answered_with(&mut self, answer: Answer, jitter: f64) {
         self.record(answer, jitter, self.placed);
         self.stage = Stage::Unread;
+        if let Some((_, permit)) = &mut self.beside {
+            permit.shares(answer);
+        }
         if let (Some(visit), Some(wait), true) = (&self.visit, answer.wait, answer.redirect) {
             let until = self.hosts.clock().now().after(wait);
             visit.with(|journey| journey.not_before = journey.not_before.max(Some(until)));
         }
+    }
+
+    /// What an answer of one host says about the address that others share with it: how fast the machine is. What is
+    /// asked of this client is the host's own.
+    fn shares(&mut self, mut answer: Answer) {
+        answer.signal = Signal::Neutral;
+        answer.wait = None;
+        answer.redirect = false;
+        self.page = false;
+        self.record(answer, 0.0, true);
+        self.stage = Stage::Unread;
     }
 
     /// Records that no answer came.
@@ -174,6 +203,9 @@ impl Permit {
 
     /// The body was polled; `pending` when its reader waits for more.
     pub(crate) fn body_polled(&mut self, pending: bool) {
+        if let Some((_, permit)) = &mut self.beside {
+            permit.body_polled(pending);
+        }
         self.host.polled(self.tap.as_ref());
         let stage = if pending {
             Stage::Reading

@@ -17,8 +17,9 @@ use etiquette_core::host::{HostPolicy, HostState, PackedHost};
 use super::host::Host;
 
 const SHARDS: usize = 64;
-/// A shard with fewer hosts is not swept for size alone.
-const SMALL: usize = 64;
+/// A shard with fewer hosts is not swept for size alone. Few, because hosts that come to rest are packed while the
+/// processor still has them at hand, and the place that they left.
+const SMALL: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Table {

@@ -18,6 +18,7 @@ use super::Hosts;
 use super::host::{Host, Look, Looker, Starting, Tap, Vigil};
 use super::permit::Permit;
 use super::queue::{Class, Denied, Place};
+use super::second::{Beside, Second};
 use super::shared::{Lease, Reply, number_of};
 use crate::BoxError;
 use crate::events::{self, Event, Voice};
@@ -98,6 +99,7 @@ pub(crate) async fn admit<S, R>(
     origin: &Origin,
     extensions: &Extensions,
     manner: Manner,
+    second: Option<&Second>,
     inner: S,
 ) -> Result<(S, Permit), BoxError>
 where
@@ -107,15 +109,38 @@ where
     let not_before = manner.not_before;
     let mut ticket = Ticket::new(hosts, origin, extensions, &manner)?;
     ticket.wait_for_the_visit(not_before).await?;
+    let mut beside = second.map(|second| Beside::new(second, extensions, manner.clone()));
     loop {
+        if let Some(beside) = &mut beside {
+            beside.give_back();
+        }
         ticket.turn().await?;
+        if let Some(beside) = &mut beside {
+            beside.turn(&ticket).await?;
+        }
         let mut service = inner.clone();
         ready(&mut service).await.map_err(Into::into)?;
         if !ticket.ask_the_others().await? {
             continue;
         }
-        if let Some(permit) = ticket.start()? {
-            return Ok((service, permit));
+        let Some(beside) = &mut beside else {
+            match ticket.start()? {
+                Some(permit) => return Ok((service, permit)),
+                None => continue,
+            }
+        };
+        // The host first, because it has more reasons to refuse: a start that is stamped and not used costs a gap.
+        if !beside.is_due() {
+            ticket.give_back();
+        } else if let Some(permit) = ticket.start()? {
+            if let Some((address, shared)) = beside.start()? {
+                return Ok((service, permit.beside(address, shared)));
+            }
+            // It has cost the host a gap, and is a new request there; its time goes on.
+            drop(permit);
+            let deadline = ticket.deadline;
+            ticket = Ticket::new(hosts, origin, extensions, &manner)?;
+            ticket.deadline = deadline;
         }
     }
 }
@@ -202,6 +227,62 @@ impl Ticket {
         })
     }
 
+    /// The same request in the line of what its host shares with others: the host knows rules and waits already.
+    pub(super) fn beside(
+        &self,
+        hosts: &Hosts,
+        name: &Origin,
+        extensions: &Extensions,
+        manner: &Manner,
+    ) -> Result<Self, Refusal> {
+        let ticket = Self::new(hosts, name, extensions, manner);
+        let mut ticket = ticket.map_err(|mut refusal| {
+            // Who asked does not know the address.
+            if let Refusal::Host(leaf) = &mut refusal {
+                leaf.origin = self.origin.clone();
+            }
+            refusal
+        })?;
+        ticket.origin = self.origin.clone();
+        ticket.rules = None;
+        ticket.deadline = ticket.deadline.min(self.deadline);
+        Ok(ticket)
+    }
+
+    pub(super) fn contact(&self) -> Option<&Arc<str>> {
+        self.contact.as_ref()
+    }
+
+    pub(super) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Gives back what is reserved and keeps the place in the line.
+    pub(super) fn give_back(&mut self) {
+        self.lease = None;
+        if self.holding == Holding::Grant {
+            self.host.unreserve(self.ask);
+            self.holding = Holding::Line;
+        }
+    }
+
+    /// Whether pause and gap would let it start now.
+    pub(super) fn is_due(&self) -> bool {
+        let now = self.hosts.clock().monotonic();
+        let taken = self.gap_taken_at();
+        let mut ask = self.ask;
+        let mut core = self.host.core();
+        ask.gap_taken |= core.gap_taken(taken);
+        core.due(&self.host.policy, now, ask) <= now
+    }
+
+    /// The number of the visit's last start here.
+    fn gap_taken_at(&self) -> Option<u64> {
+        self.visit
+            .as_ref()
+            .and_then(|visit| visit.with(|journey| journey.last_start(self.host.key)))
+    }
+
     /// A redirect may have asked its follower to wait, wherever it leads: outside the line, which it must not hold up.
     async fn wait_for_the_visit(&self, not_before: Option<Instant>) -> Result<(), Refusal> {
         let visit = self
@@ -230,7 +311,7 @@ impl Ticket {
     }
 
     /// Waits until a place is reserved for this request.
-    async fn turn(&mut self) -> Result<(), Refusal> {
+    pub(super) async fn turn(&mut self) -> Result<(), Refusal> {
         let mut timer: Option<Pin<Box<Sleep>>> = None;
         loop {
             let now = self.hosts.clock().now();
@@ -256,10 +337,7 @@ impl Ticket {
         asked: &mut Option<Now>,
         timer: &mut Option<Pin<Box<Sleep>>>,
     ) -> Poll<Look> {
-        let taken = self
-            .visit
-            .as_ref()
-            .and_then(|visit| visit.with(|journey| journey.last_start(self.host.key)));
+        let taken = self.gap_taken_at();
         loop {
             let just_asked = asked.take();
             let now = just_asked
@@ -388,10 +466,7 @@ impl Ticket {
             return Ok(true);
         };
         let mut ask = self.ask;
-        let taken = self
-            .visit
-            .as_ref()
-            .and_then(|visit| visit.with(|journey| journey.last_start(self.host.key)));
+        let taken = self.gap_taken_at();
         ask.gap_taken |= self.host.core().gap_taken(taken);
         let crawl_delay = self
             .crawl_delay
@@ -421,18 +496,13 @@ impl Ticket {
     }
 
     /// Stamps the start. `None` when it may not start after all: the place in the line is kept and the grant is gone.
-    fn start(&mut self) -> Result<Option<Permit>, Refusal> {
+    pub(super) fn start(&mut self) -> Result<Option<Permit>, Refusal> {
         let now = self.hosts.clock().now();
         if !self.ask_the_rules(now)? {
-            self.lease = None;
-            self.host.unreserve(self.ask);
-            self.holding = Holding::Line;
+            self.give_back();
             return Ok(None);
         }
-        let taken = self
-            .visit
-            .as_ref()
-            .and_then(|visit| visit.with(|journey| journey.last_start(self.host.key)));
+        let taken = self.gap_taken_at();
         let mut start = Starting::new(now.monotonic, self.ask);
         start.policy = self.policy.as_deref();
         start.gap_taken_at = taken;

@@ -294,7 +294,7 @@ impl Course {
             not_before,
         };
         let hosts = &self.settings.hosts;
-        let (service, permit) = admit(hosts, origin, extensions, manner, inner).await?;
+        let (service, permit) = admit(hosts, origin, extensions, manner, None, inner).await?;
         Ok((service, Some(permit)))
     }
 

@@ -28,6 +28,8 @@ use tower_service::Service;
 use crate::accept::AcceptService;
 use crate::conditional_cache::{ConditionalCache, MemoryStore};
 use crate::host_budget::HostBudget;
+#[cfg(feature = "client")]
+use crate::hosts::Second;
 use crate::preferences::PreferencesService;
 use crate::retry_after::{EmptyBodies, ReplayBody, RetryAfter};
 use crate::user_agent::UserAgent;
@@ -105,6 +107,14 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
         self.retry_after = self.retry_after.hosts(hosts.clone());
         self.budget = HostBudgetLayer::new(hosts.clone());
         self.hosts = hosts;
+        self
+    }
+
+    /// Keeps a second budget beside each host's own, once the hosts are settled.
+    #[cfg(feature = "client")]
+    pub(crate) fn second(mut self, make: impl FnOnce(&Hosts) -> Second) -> Self {
+        let second = make(self.budget.get_hosts());
+        self.budget = self.budget.second(second);
         self
     }
 
