@@ -1,5 +1,6 @@
 //! What a program hears of its own requests: events and metrics.
 
+mod broken;
 mod metrics;
 mod tracing;
 
@@ -72,12 +73,28 @@ fn site() -> impl Service<
     })
 }
 
+fn identity() -> Identity {
+    Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html")
+        .build()
+        .expect("a valid identity")
+}
+
+/// One page, through a store that fails.
+async fn with_a_broken_store(hosts: Hosts) {
+    let stack = Etiquette::new(identity()).hosts(hosts);
+    let client = stack
+        .cache(|cache| cache.store(broken::Broken))
+        .boxed(site());
+    let page = format!("http://site.example/page?token={SECRET}");
+    let response = get(client, &page).await.expect("a broken store is a miss");
+    assert_eq!(response, "hello");
+}
+
 /// A page behind a 429, the page again from the cache, again when it is stale, and one that robots.txt closes.
 async fn story(hosts: Hosts) {
-    let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html")
-        .build()
-        .expect("a valid identity");
-    let client = Etiquette::new(identity).hosts(hosts.clone()).boxed(site());
+    let client = Etiquette::new(identity())
+        .hosts(hosts.clone())
+        .boxed(site());
     let page = format!("http://site.example/page?token={SECRET}");
     for pause in [0, 0, 120] {
         tokio::time::sleep(Duration::from_secs(pause)).await;

@@ -10,7 +10,7 @@ use metrics::{
 };
 use tower_etiquette::events::{METRICS, describe};
 
-use super::{SECRET, hosts, run, story};
+use super::{SECRET, hosts, run, story, with_a_broken_store};
 
 /// Keeps each metric under its name and labels.
 #[derive(Default)]
@@ -130,6 +130,15 @@ fn the_host_is_a_label_only_by_the_switch() {
     );
     let secret = counted.keys().find(|key| key.contains(SECRET));
     assert_eq!(secret, None);
+}
+
+#[test]
+fn a_store_that_fails_is_counted() {
+    let kept = Kept::default();
+    with_local_recorder(&kept, || run(with_a_broken_store(hosts().build())));
+    // The look-up and the keeping.
+    let failures = kept.counted()["etiquette_store_failures_total store=responses"];
+    assert_eq!(failures, 2);
 }
 
 #[test]

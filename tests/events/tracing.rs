@@ -7,7 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use super::{SECRET, hosts, run, story};
+use super::{SECRET, hosts, run, story, with_a_broken_store};
 
 /// Keeps each event of the layers as one line.
 #[derive(Clone, Default)]
@@ -51,6 +51,30 @@ impl Visit for Line {
             name => self.0 += &format!(" {name}={value:?}"),
         }
     }
+}
+
+#[test]
+fn a_store_that_fails_is_told_of_without_its_words() {
+    let lines = Lines::default();
+    let story = with_a_broken_store(hosts().build());
+    tracing::subscriber::with_default(lines.clone(), || run(story));
+    let lines = lines.0.lock().unwrap();
+    let failed: Vec<&str> = lines
+        .iter()
+        .filter(|line| line.contains("store failed"))
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        failed,
+        [
+            "WARN store store failed: store=responses doing=look up a response",
+            "WARN store store failed: store=responses doing=keep a response",
+        ]
+    );
+    assert!(
+        !lines.iter().any(|line| line.contains(SECRET)),
+        "{lines:#?}"
+    );
 }
 
 #[test]

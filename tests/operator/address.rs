@@ -88,7 +88,9 @@ async fn a_pause_stays_the_host_s_that_asked_for_it() {
         .unwrap();
     let shared = HostPolicy::new().min_gap(GAP).latency_factor(0);
     let client = client()
-        .hosts(Hosts::new(policy(Duration::ZERO).max_wait(Duration::ZERO)))
+        .hosts(Hosts::new(
+            policy(Duration::ZERO).max_wait(Duration::from_secs(2)),
+        ))
         .per_address(shared.max_wait(Duration::from_secs(5)))
         .build()
         .unwrap();

@@ -97,8 +97,10 @@
 //! | --- | --- |
 //! | `client` | the ready-made HTTPS client |
 //! | `disk` | responses, robots.txt files and the pauses of hosts in a folder, across restarts |
+//! | `full` | all of them |
 //! | `metrics` | counters and histograms of what the layers do, see [`events`] |
 //! | `public-suffix` | budgets by registrable domain, `GroupBy::RegistrableDomain` |
+//! | `serde` | identities from configuration files |
 //! | `signatures` | signed requests in the Web Bot Auth profile of RFC 9421 |
 //! | `test-util` | a clock for tests on paused time |
 //! | `tracing` | events of what the layers do, see [`events`] |

@@ -247,7 +247,7 @@ impl<St: ResponseStore> ClientBuilder<St> {
     }
 
     /// Looks names up with `resolve` instead of the system's resolver: a name in lower case to its addresses, the best
-    /// first. A look-up counts as a part of connecting.
+    /// first. It has as much time as connecting.
     #[must_use]
     pub fn resolver<F, Fut>(mut self, resolve: F) -> Self
     where

@@ -135,7 +135,7 @@ impl World {
             };
             let (hosts, origin) = (world.hosts.clone(), world.origin.clone());
             let extensions = Extensions::new();
-            let (_, permit) = admit(&hosts, &origin, &extensions, manner, inner).await?;
+            let (_, permit) = admit(&hosts, &origin, &extensions, manner, None, inner).await?;
             let others = world.under_way.fetch_add(1, Ordering::SeqCst);
             assert_eq!(others, 0, "one place");
             Ok(Started {

@@ -36,7 +36,7 @@ pub(crate) struct Permit {
     /// What was recorded, on its way into the journal.
     keeping: Option<Keeping>,
     /// The place at an address that hosts share.
-    beside: Option<(IpAddr, Box<Permit>)>,
+    beside: Option<(IpAddr, Box<Self>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
