@@ -41,13 +41,15 @@ local lease = tonumber(ARGV[4])
 -- renewed or is over.
 local mark = redis.call('HMGET', KEYS[1], 'since', 'run')
 local since = tonumber(mark[1] or '')
+-- Its life is that long that one call of many renews it.
+local renew_mark = op == 'mark' or now % 64 == 0
 if not since or (run ~= '' and mark[2] ~= run) or now < since then
-  since = now
+  since, renew_mark = now, true
   redis.call('HSET', KEYS[1], 'since', string.format('%.0f', now), 'run', run)
 end
 if op == 'mark' then
   redis.call('PEXPIRE', KEYS[1], MARK_KEPT / 1000)
-  return { string.format('%.0f', math.max(since + lease - now, 0)) }
+  return { math.max(since + lease - now, 0) }
 end
 
 local places = tonumber(ARGV[5])
@@ -57,8 +59,8 @@ local pause_429, pause_503, shut_out_after = tonumber(ARGV[9]), tonumber(ARGV[10
 local raw = redis.call('HGETALL', KEYS[2])
 local before, s = {}, {}
 for i = 1, #raw, 2 do
-  before[raw[i]] = raw[i + 1]
-  if raw[i] == 'cd' then s.cd = raw[i + 1] else s[raw[i]] = tonumber(raw[i + 1]) end
+  local value = raw[i] == 'cd' and raw[i + 1] or tonumber(raw[i + 1])
+  before[raw[i]], s[raw[i]] = value, value
 end
 
 -- What follows from other fields is not kept, since most hosts are asked once: see the end.
@@ -71,6 +73,9 @@ elseif s.ls and not s.sec then
   s.sec, s.sc = s.ls, 1
 end
 
+-- The places in use, each with the end of its lease.
+local held = redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES')
+
 -- A clock that was set back would make all waits longer by as much: the past moves with it.
 local TIMES = { 'ls', 'lu', 'le', 'sec', 'pu', 'lk', 'rf' }
 if s.seen and now < s.seen - 1000000 then
@@ -78,9 +83,9 @@ if s.seen and now < s.seen - 1000000 then
   for _, name in ipairs(TIMES) do
     if s[name] then s[name] = s[name] - shift end
   end
-  local held = redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES')
-  for i = 1, #held, 2 do
-    redis.call('ZADD', KEYS[3], string.format('%.0f', tonumber(held[i + 1]) - shift), held[i])
+  for i = 2, #held, 2 do
+    held[i] = string.format('%.0f', tonumber(held[i]) - shift)
+    redis.call('ZADD', KEYS[3], held[i], held[i - 1])
   end
 elseif s.seen then
   now = math.max(now, s.seen)
@@ -88,14 +93,17 @@ end
 s.seen = now
 
 -- Places of those who told nothing for too long come back; nobody knows when their bodies ended.
-local over = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', string.format('%.0f', now), 'WITHSCORES')
-if #over > 0 then
-  for i = 1, #over, 2 do
-    s.le = math.max(s.le or 0, tonumber(over[i + 1]))
+local in_flight, first_end = 0, nil
+for i = 1, #held, 2 do
+  local finish = tonumber(held[i + 1])
+  if finish <= now then
+    s.le = math.max(s.le or 0, finish)
+    redis.call('ZREM', KEYS[3], held[i])
+  else
+    in_flight = in_flight + 1
+    first_end = math.min(first_end or finish, finish)
   end
-  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', string.format('%.0f', now))
 end
-local in_flight = redis.call('ZCARD', KEYS[3])
 
 local function settle()
   if (s.st or 0) > 0 and s.rf then
@@ -318,8 +326,7 @@ if op == 'acquire' then
     wait = due - now
   elseif not pauses_only and in_flight >= places then
     -- Whoever comes within a gap of the end of the body hears the exact time then.
-    local first = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
-    wait = math.min(math.max(math.floor(gap / 2), 25000), 1000000, math.max(tonumber(first[2]) - now, 1000))
+    wait = math.min(math.max(math.floor(gap / 2), 25000), 1000000, math.max(first_end - now, 1000))
   else
     granted = true
     if ARGV[22] ~= '1' then
@@ -338,14 +345,11 @@ if op == 'acquire' then
 else
   local step = ARGV[16]
   if step == 'renew' then
-    redis.call('ZADD', KEYS[3], string.format('%.0f', now + lease), ARGV[15])
-  elseif step == 'end' then
-    redis.call('ZREM', KEYS[3], ARGV[15])
-    s.le = math.max(s.le or 0, now)
-  elseif step == 'unused' then
-    redis.call('ZREM', KEYS[3], ARGV[15])
+    in_flight = in_flight + redis.call('ZADD', KEYS[3], string.format('%.0f', now + lease), ARGV[15])
+  elseif step == 'end' or step == 'unused' then
+    in_flight = in_flight - redis.call('ZREM', KEYS[3], ARGV[15])
+    if step == 'end' then s.le = math.max(s.le or 0, now) end
   end
-  in_flight = redis.call('ZCARD', KEYS[3])
   if ARGV[17] ~= '' then
     answered(ARGV[17], tonumber(ARGV[18]), ARGV[19] == '1', ARGV[20] == '1', tonumber(ARGV[21]),
       now - tonumber(ARGV[22]), tonumber(ARGV[23]))
@@ -364,15 +368,14 @@ end
 -- Only what changed is written, and all that belongs to a host vanishes when nothing is owed to it any more.
 local changed, gone = {}, {}
 for name, value in pairs(s) do
-  local text = value
-  if name == 'rt' then
-    text = string.format('%.17g', value)
-  elseif name ~= 'cd' then
-    text = string.format('%.0f', value)
-  end
-  if before[name] ~= text then
+  if before[name] ~= value then
     changed[#changed + 1] = name
-    changed[#changed + 1] = text
+    if name == 'rt' then
+      value = string.format('%.17g', value)
+    elseif name ~= 'cd' then
+      value = string.format('%.0f', value)
+    end
+    changed[#changed + 1] = value
   end
 end
 for name in pairs(before) do
@@ -387,18 +390,19 @@ for _, entry in ipairs(crawl_delays()) do
 end
 local owed = math.max(now, (s.ls or 0) + gap, (s.lu or 0) + gap, (s.le or 0) + gap, s.pu or 0, now + lease) - now
 -- A full server refuses a script at its first write that needs memory: what needs none comes last.
-redis.call('PEXPIRE', KEYS[1], MARK_KEPT / 1000)
+if renew_mark then redis.call('PEXPIRE', KEYS[1], MARK_KEPT / 1000) end
 redis.call('PEXPIRE', KEYS[2], string.format('%.0f', math.ceil((owed + kept) / 1000)))
 if in_flight > 0 then
   redis.call('PEXPIRE', KEYS[3], string.format('%.0f', math.ceil(2 * lease / 1000)))
 end
 
+-- Numbers become integers on their way out.
 return {
   granted and 1 or 0,
-  string.format('%.0f', math.ceil(wait)),
-  string.format('%.0f', math.max((s.pu or 0) - now, 0)),
-  string.format('%.0f', math.ceil(gap)),
-  string.format('%.0f', s.ls and math.max(now - s.ls, 0) or -1),
+  math.ceil(wait),
+  math.max((s.pu or 0) - now, 0),
+  math.ceil(gap),
+  s.ls and math.max(now - s.ls, 0) or -1,
   s.n or 0,
   s.st or 0,
 }

@@ -61,6 +61,13 @@
 //! +script|load +time +info`. Without `INFO` a server that was restarted with what it had stored is not told from one that
 //! was not.
 //!
+//! # What it costs
+//! A request makes two calls: the question before it starts, and off its path what became of it; a long body one more for
+//! each third of a lease, and a pause one for each process at its end. A call is about 30 µs of the server's time (a GCRA
+//! script, which knows of no places, pauses or strikes, about 6 µs), so that one server lets some ten thousand requests a
+//! second start. A host that was asked once takes 200 octets there (GCRA 130), and vanishes ten minutes after its last
+//! request. `cargo run --release -p compare -- redis` measures it.
+//!
 //! # Why redis-rs
 //! Of the two maintained clients redis-rs 1.8 brings 76 crates with TLS and Cluster, fred 10.1 brings 95 (`cargo tree`).
 //! Both pipeline over one connection and follow a Cluster. fred reconnects by itself and queues meanwhile, which is what a

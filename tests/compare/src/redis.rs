@@ -117,6 +117,8 @@ impl Peer {
 struct Node {
     connection: MultiplexedConnection,
     gcra: redis::Script,
+    /// What GCRA keeps between two requests to a host.
+    gap: Duration,
     client: tower_etiquette::host_budget::HostBudget<Instantly>,
 }
 
@@ -161,6 +163,7 @@ impl Node {
         Ok(Self {
             connection,
             gcra: redis::Script::new(GCRA),
+            gap: Duration::ZERO,
             client: HostBudgetLayer::new(hosts).layer(Instantly),
         })
     }
@@ -183,7 +186,7 @@ impl Node {
             }
             Peer::Gcra => {
                 let mut call = self.gcra.key(format!("limit:gcra:site-{host}.example"));
-                let call = call.arg(0);
+                let call = call.arg(self.gap.as_micros() as u64);
                 let _: i64 = call.invoke_async(&mut self.connection).await?;
             }
             Peer::Ours => {
@@ -338,6 +341,8 @@ async fn memory(server: &Server, peer: Peer) -> Result<f64, Failed> {
         .await?;
     // Its memory of who is known is new too.
     node = Node::new(server).await?;
+    // A host that owes nothing any more is not kept.
+    node.gap = Duration::from_secs(600);
     tokio::time::sleep(LEASE).await;
     let before = server.number(&mut node, "memory", "used_memory").await?;
     let mut work = tokio::task::JoinSet::new();
