@@ -178,12 +178,12 @@ fn a_runtime_that_ends_takes_no_other_one_s_watch_with_it() {
     let called = Arc::new(Called::default());
     let waker = Waker::from(Arc::clone(&called));
     let mut behind = visit(&client, "/1");
-    let silent = first.block_on(async {
+    let kept = first.block_on(async {
         get(&client, "/0").await.unwrap();
         let silent = begin(&client, "/silent");
         let mut task = Context::from_waker(&waker);
         assert!(behind.as_mut().poll(&mut task).is_pending());
-        silent
+        Some(silent)
     });
     drop(first);
     assert!(
@@ -193,5 +193,5 @@ fn a_runtime_that_ends_takes_no_other_one_s_watch_with_it() {
     let outcome =
         second.block_on(async { tokio::time::timeout(Duration::from_secs(60), behind).await });
     assert_eq!(outcome.expect("does not hang").unwrap(), 200);
-    drop(silent);
+    drop(kept);
 }
