@@ -232,3 +232,50 @@ impl HostJournal for DiskStore {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use etiquette_core::Now;
+    use etiquette_core::host::{Answer, HostPolicy, HostState, Received, Signal};
+
+    use super::*;
+
+    fn paused(now: Now, seconds: u64) -> HostRecord {
+        let mut answer = Answer::failure();
+        answer.signal = Signal::Throttled;
+        answer.wait = Some(Duration::from_secs(seconds));
+        let mut state = HostState::new();
+        let received = Received::new(now.monotonic, answer, true, 0.0);
+        state.answered(&HostPolicy::new(), now.monotonic, &received);
+        state.to_record(now).expect("it is paused")
+    }
+
+    #[test]
+    fn for_one_too_many_the_host_that_is_owed_least_goes_and_is_told() {
+        let now = Now {
+            monotonic: Instant::now(),
+            wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_784_550_000),
+        };
+        let mut state = State::default();
+        let record = paused(now, 3_600);
+        for number in 0..MOST_HOSTS - 1 {
+            state.set(number.to_string().into(), Some(Some(record.clone())));
+        }
+        state.set("short".into(), Some(Some(paused(now, 60))));
+        assert!(state.make_room(now.wall).is_none());
+        state.set("new".into(), Some(Some(paused(now, 600))));
+        let told = state.make_room(now.wall).expect("a pause is lost");
+        assert_eq!(told.doing, DOING);
+        assert_eq!(state.records.len(), MOST_HOSTS);
+        assert!(!state.records.contains_key("short"));
+        assert_eq!(state.unwritten.get("short"), Some(&None));
+        assert_eq!(state.by_end.len(), state.records.len());
+        // A pause that is over is given up without a word.
+        state.set("newer".into(), Some(Some(record)));
+        let later = now.wall + Duration::from_secs(601);
+        assert!(state.make_room(later).is_none());
+        assert!(!state.records.contains_key("new"));
+    }
+}
