@@ -6,13 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::cache_policy::{
     CachePolicy, CacheStatus, Exchange, Extent, Forward, Freshened, Selecting, StoredResponse,
-    Storing, Trouble, ask_conditionally, has_validator, is_anonymous, is_for_anybody, part,
-    part_length,
+    Storing, Trouble, ask_conditionally, ask_for_the_rest, ask_which, asks_about,
+    asks_about_others, complete, has_validator, is_anonymous, is_for_anybody, join, part,
+    part_length, which,
 };
 use etiquette_core::store::{BodyWriter, ResponseKey, ResponseStore, StoreFuture, Variant};
 use etiquette_core::{Now, Refusal};
 use http::header::{
-    CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
+    AGE, CONTENT_LENGTH, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
 use http::request::Parts;
 use http::{Extensions, Method, Request, Response, StatusCode};
@@ -20,6 +21,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::answer::mark;
+use super::around::Around;
 use super::body::{Answer, ResponseBody};
 use super::flights::{Failure, Landed, Own, Ticket};
 use super::layer::Shared;
@@ -44,6 +46,16 @@ pub(super) struct Fetch<St> {
     pub(super) ttl: i64,
     /// The stored responses that a new one replaces.
     pub(super) replaced: Vec<Selecting>,
+    pub(super) hints: Hints,
+}
+
+/// What is stored beside what could answer the request, and may spare the origin octets.
+#[derive(Default)]
+pub(super) struct Hints {
+    /// A part of what the request asks for.
+    pub(super) part: Option<Variant>,
+    /// What other requests for the URL were answered.
+    pub(super) others: Vec<Variant>,
 }
 
 /// When an answer was asked for and came.
@@ -81,6 +93,9 @@ impl<St: ResponseStore> Fetch<St> {
             .stored
             .as_ref()
             .is_some_and(|stored| ask_conditionally(&mut parts.headers, stored.head.headers()));
+        let held = self.ask_for_the_rest(&mut parts.headers).await;
+        let others = self.hints.others.iter().map(|other| other.head.headers());
+        let asks_which = !asks && held.is_none() && ask_which(&mut parts.headers, others);
         let asked = self.shared.clock.now();
         let response = match call(&mut inner, Request::from_parts(parts, body)).await {
             Ok(response) => response,
@@ -100,6 +115,28 @@ impl<St: ResponseStore> Fetch<St> {
                 facts: facts(&response),
             };
         }
+        if let Some((part, octets)) = held {
+            if status == StatusCode::RANGE_NOT_SATISFIABLE {
+                drop(response);
+                return self.again(inner, ticket).await;
+            }
+            if status != StatusCode::PARTIAL_CONTENT {
+                return self.arrived(response, &exchange, ticket).await;
+            }
+            return match self.completed(&part, &octets, response, &exchange) {
+                Some(whole) => self.arrived(whole, &exchange, ticket).await,
+                None => self.again(inner, ticket).await,
+            };
+        }
+        if asks_which && status == StatusCode::NOT_MODIFIED {
+            let facts = facts(&response);
+            let (head, _) = response.into_parts();
+            let chosen = self.chosen(&head.headers, facts, &exchange, &ticket);
+            return match chosen.await {
+                Some(landed) => landed,
+                None => self.again(inner, ticket).await,
+            };
+        }
         let Some(variant) = self.stored.clone().filter(|_| asks) else {
             return self.arrived(response, &exchange, ticket).await;
         };
@@ -111,13 +148,104 @@ impl<St: ResponseStore> Fetch<St> {
             drop(response);
             return self.validated(&variant, head, facts).await;
         }
-        let is_for_the_caller = self.is_for_the_caller(&response);
+        // Not about the stored response, but an answer to the caller's own condition.
+        let is_for_the_caller = asks_about(&self.parts.headers, response.headers());
         self.forget(&variant).await;
         if is_for_the_caller {
             return self.arrived(response, &exchange, ticket).await;
         }
         drop(response);
         self.again(inner, ticket).await
+    }
+
+    /// Asks for what a stored part lacks, if it is at hand. Gives the part and its octets.
+    async fn ask_for_the_rest(&self, request: &mut HeaderMap) -> Option<(Variant, Bytes)> {
+        let part = self.hints.part.as_ref().filter(|_| self.stored.is_none())?;
+        let mut asked = request.clone();
+        if !ask_for_the_rest(&mut asked, &part.head, part.length) {
+            return None;
+        }
+        let octets = self.scope.body(&self.key, part).await?;
+        (octets.len() as u64 == part.length).then(|| {
+            *request = asked;
+            (part.clone(), octets)
+        })
+    }
+
+    /// The whole, of a stored part and the 206 that brings the rest; `None` where the two do not fit.
+    fn completed<B>(
+        &self,
+        stored: &Variant,
+        octets: &Bytes,
+        response: Response<B>,
+        exchange: &Exchange,
+    ) -> Option<Response<Around<B>>> {
+        let new = StoredResponse::new(
+            response.status(),
+            response.version(),
+            response.headers(),
+            stored.head.selecting().clone(),
+            part(response.headers(), None)?,
+            exchange,
+            false,
+        );
+        let (joined, promised) = complete(&stored.head, stored.length, &new)?;
+        let place = |position| {
+            usize::try_from(position)
+                .ok()
+                .filter(|&p| p <= octets.len())
+        };
+        let before = octets.slice(..place(joined.before)?);
+        let after = octets.slice(place(joined.after)?..);
+        let mut headers = joined.head.headers().clone();
+        if let Some(age) = response.headers().get(AGE) {
+            headers.insert(AGE, age.clone());
+        }
+        let (mut parts, body) = response.into_parts();
+        (parts.status, parts.headers) = (joined.head.status(), headers);
+        let body = Around::new(before, body, promised, after);
+        Some(Response::from_parts(parts, body))
+    }
+
+    /// The stored variant that a 304 selects for this request; it is kept for requests like this one too.
+    async fn chosen(
+        &self,
+        answer: &HeaderMap,
+        facts: Box<Facts>,
+        exchange: &Exchange,
+        ticket: &Ticket,
+    ) -> Option<Landed> {
+        let (policy, parts) = (&self.shared.policy, &self.parts);
+        let heads = self.hints.others.iter().map(|other| other.head.headers());
+        let other = &self.hints.others[which(answer, heads)?];
+        let body = self.scope.body(&self.key, other).await?;
+        let selecting = merged_selecting(policy, &parts.headers, &other.head, answer);
+        let news = other
+            .head
+            .freshen(answer, selecting, exchange, policy.shared, false);
+        let Freshened::Updated(head) = news else {
+            return None;
+        };
+        let (method, uri, status) = (&parts.method, &parts.uri, head.status());
+        let storing = policy.storing(method, uri, &parts.headers, status, head.headers());
+        if let Storing::Store(_) = storing
+            && !ticket.is_outdated()
+        {
+            let (head, body) = (StoredResponse::clone(&head), body.clone());
+            self.scope.put(&self.key, head, body, &self.replaced).await;
+        }
+        Some(Landed::Stored {
+            variant: Variant {
+                head: Arc::new(*head),
+                length: body.len() as u64,
+                body: Some(body),
+            },
+            status: CacheStatus::Validated {
+                forward: self.forward,
+                collapsed: false,
+            },
+            facts,
+        })
     }
 
     /// Takes a 304 as news about the stored response; `None` when it is about another one.
@@ -130,7 +258,7 @@ impl<St: ResponseStore> Fetch<St> {
         let policy = &self.shared.policy;
         let request = &self.parts.headers;
         let selecting = merged_selecting(policy, request, old, answer);
-        let others = others_asked(request, old.headers());
+        let others = asks_about_others(request, old.headers());
         match old.freshen(answer, selecting, exchange, policy.shared, others) {
             Freshened::Updated(head) => Some(*head),
             _ => None,
@@ -162,15 +290,6 @@ impl<St: ResponseStore> Fetch<St> {
                 collapsed: false,
             },
             facts,
-        }
-    }
-
-    /// Whether a 304 that is not about the stored response answers the caller's own condition.
-    fn is_for_the_caller<B>(&self, answer: &Response<B>) -> bool {
-        let headers = &self.parts.headers;
-        match answer.headers().get(ETAG) {
-            Some(tag) => names(headers, tag.as_bytes()),
-            None => false,
         }
     }
 
@@ -226,7 +345,7 @@ impl<St: ResponseStore> Fetch<St> {
     }
 
     /// An answer that is not about the stored response.
-    async fn arrived<ResBody>(
+    pub(super) async fn arrived<ResBody>(
         &self,
         response: Response<ResBody>,
         exchange: &Exchange,
@@ -325,6 +444,7 @@ impl<St: ResponseStore> Fetch<St> {
                 },
                 replaced: self.replaced.clone(),
                 ticket: Arc::clone(&ticket),
+                max: self.shared.max_body,
             })
         } else {
             Box::new(Shown {
@@ -411,18 +531,51 @@ struct Kept<St> {
     head: StoredResponse,
     replaced: Vec<Selecting>,
     ticket: Arc<Ticket>,
+    /// What is put together is no longer than this.
+    max: usize,
+}
+
+impl<St: ResponseStore> Kept<St> {
+    /// A part together with what is stored of the same version by now, if the two touch.
+    async fn joined(&self, body: &Bytes) -> Option<(StoredResponse, Bytes)> {
+        let stored = self.scope.kept(&self.key).await;
+        let held = stored.iter().find(|variant| {
+            let selecting = variant.head.selecting();
+            selecting == self.head.selecting() || self.replaced.contains(selecting)
+        })?;
+        let joined = join(&held.head, held.length, &self.head, body.len() as u64)?;
+        let length = joined.before + body.len() as u64 + (held.length - joined.after);
+        if length > self.max as u64 {
+            return None;
+        }
+        let octets = self.scope.body(&self.key, held).await?;
+        let place = |position| {
+            usize::try_from(position)
+                .ok()
+                .filter(|&p| p <= octets.len())
+        };
+        let (before, after) = (place(joined.before)?, place(joined.after)?);
+        if octets.len() as u64 != held.length {
+            return None;
+        }
+        let all = [&octets[..before], body, &octets[after..]].concat();
+        Some((joined.head, all.into()))
+    }
 }
 
 impl<St: ResponseStore> Keep for Kept<St> {
     fn whole(self: Box<Self>, body: Bytes) -> Work<()> {
         Box::pin(async move {
+            let joined = match self.head.extent() {
+                Extent::Part { .. } => self.joined(&body).await,
+                _ => None,
+            };
             if !self.ticket.is_outdated() {
-                let body = match self.head.extent() {
-                    Extent::Bare => Bytes::new(),
-                    _ => body,
+                let (head, body) = match self.head.extent() {
+                    Extent::Bare => (self.head, Bytes::new()),
+                    _ => joined.unwrap_or((self.head, body)),
                 };
-                let put = self.scope.put(&self.key, self.head, body, &self.replaced);
-                put.await;
+                self.scope.put(&self.key, head, body, &self.replaced).await;
             }
         })
     }
@@ -545,26 +698,4 @@ fn merged_selecting(
     policy
         .selecting(request, vary)
         .unwrap_or_else(|| old.selecting().clone())
-}
-
-fn tags(request: &HeaderMap) -> impl Iterator<Item = &[u8]> {
-    request
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .flat_map(|line| line.as_bytes().split(|&c| c == b','))
-        .map(<[u8]>::trim_ascii)
-}
-
-fn opaque(tag: &[u8]) -> &[u8] {
-    tag.strip_prefix(b"W/").unwrap_or(tag)
-}
-
-fn names(request: &HeaderMap, tag: &[u8]) -> bool {
-    tags(request).any(|other| opaque(other) == opaque(tag))
-}
-
-/// Whether the caller's condition names something else than the stored response.
-fn others_asked(request: &HeaderMap, stored: &HeaderMap) -> bool {
-    let own = stored.get(ETAG).map(|tag| opaque(tag.as_bytes()));
-    own.is_some() && tags(request).any(|tag| Some(opaque(tag)) != own)
 }

@@ -92,14 +92,28 @@ impl std::error::Error for SharedFailure {}
 /// The table of what is under way.
 #[derive(Default)]
 pub(super) struct Flights {
-    slots: Mutex<HashMap<ResponseKey, Slot>>,
+    table: Mutex<Table>,
     next: AtomicU64,
+}
+
+#[derive(Default)]
+struct Table {
+    /// What others can join.
+    slots: HashMap<ResponseKey, Slot>,
+    /// For each URL that is being asked for, by one who can be joined or not: whether it has changed since.
+    changed: HashMap<ResponseKey, Changed>,
+}
+
+/// Shared by all who ask for a URL at the same time.
+#[derive(Default)]
+struct Changed {
+    tickets: usize,
+    flag: Arc<AtomicBool>,
 }
 
 struct Slot {
     id: u64,
     under_way: UnderWay,
-    outdated: Arc<AtomicBool>,
 }
 
 enum UnderWay {
@@ -137,8 +151,8 @@ impl Flights {
         alone: bool,
         make: impl FnOnce(Ticket) -> Flight<Landed>,
     ) -> Entered {
-        let mut slots = lock(&self.slots);
-        let known = slots.get(key).filter(|_| !alone);
+        let table = &mut *lock(&self.table);
+        let known = table.slots.get(key).filter(|_| !alone);
         match known.map(|slot| &slot.under_way) {
             Some(UnderWay::Head(beacon)) => {
                 if let Some(flight) = beacon.join() {
@@ -152,35 +166,42 @@ impl Flights {
             }
             None => {}
         }
-        let ticket = self.ticket(key);
-        let (id, outdated) = (ticket.id, Arc::clone(&ticket.outdated));
+        let ticket = self.issue(table, key);
+        let id = ticket.id;
         let flight = make(ticket);
         // The slot of one who went alone would hide the one that others can join.
-        if !alone || !slots.contains_key(key) {
+        if !alone || !table.slots.contains_key(key) {
             let under_way = UnderWay::Head(flight.beacon());
-            let slot = Slot {
-                id,
-                under_way,
-                outdated,
-            };
-            slots.insert(key.clone(), slot);
+            table.slots.insert(key.clone(), Slot { id, under_way });
         }
         Entered::Lead(flight)
     }
 
-    /// A ticket that nobody can find.
+    /// A ticket that nobody can join.
     pub(super) fn ticket(self: &Arc<Self>, key: &ResponseKey) -> Ticket {
+        self.issue(&mut lock(&self.table), key)
+    }
+
+    fn issue(self: &Arc<Self>, table: &mut Table, key: &ResponseKey) -> Ticket {
+        let changed = table.changed.entry(key.clone()).or_default();
+        changed.tickets += 1;
         Ticket {
             flights: Arc::clone(self),
             key: key.clone(),
             id: self.next.fetch_add(1, Ordering::Relaxed),
-            outdated: Arc::default(),
+            outdated: Arc::clone(&changed.flag),
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        let table = lock(&self.table);
+        table.slots.is_empty() && table.changed.is_empty()
     }
 
     /// Whether somebody asks for `key` already.
     pub(super) fn is_under_way(&self, key: &ResponseKey) -> bool {
-        match lock(&self.slots).get(key).map(|slot| &slot.under_way) {
+        match lock(&self.table).slots.get(key).map(|slot| &slot.under_way) {
             Some(UnderWay::Head(beacon)) => beacon.join().is_some(),
             Some(UnderWay::Body(stream)) => stream.strong_count() > 0,
             None => false,
@@ -189,9 +210,13 @@ impl Flights {
 
     /// What is under way for `key` is not stored and not joined any more: the URL has changed meanwhile.
     pub(super) fn outdate(&self, key: &ResponseKey) {
-        let slot = lock(&self.slots).remove(key);
-        if let Some(slot) = slot {
-            slot.outdated.store(true, Ordering::Release);
+        // Dropped after the lock: it may hold the last handle to what else it guards.
+        let (_slot, changed) = {
+            let mut table = lock(&self.table);
+            (table.slots.remove(key), table.changed.remove(key))
+        };
+        if let Some(changed) = changed {
+            changed.flag.store(true, Ordering::Release);
         }
     }
 }
@@ -204,7 +229,7 @@ impl Ticket {
 
     /// The head has come: others join the body from now on.
     pub(super) fn streams(&self, stream: &Arc<Stream>) {
-        if let Some(slot) = lock(&self.flights.slots).get_mut(&self.key)
+        if let Some(slot) = lock(&self.flights.table).slots.get_mut(&self.key)
             && slot.id == self.id
         {
             slot.under_way = UnderWay::Body(Arc::downgrade(stream));
@@ -216,9 +241,17 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         // The slot is dropped after the lock: it may hold the last handle to what else it guards.
         let _slot = {
-            let mut slots = lock(&self.flights.slots);
-            match slots.get(&self.key) {
-                Some(slot) if slot.id == self.id => slots.remove(&self.key),
+            let table = &mut *lock(&self.flights.table);
+            if let Some(changed) = table.changed.get_mut(&self.key)
+                && Arc::ptr_eq(&changed.flag, &self.outdated)
+            {
+                changed.tickets -= 1;
+                if changed.tickets == 0 {
+                    table.changed.remove(&self.key);
+                }
+            }
+            match table.slots.get(&self.key) {
+                Some(slot) if slot.id == self.id => table.slots.remove(&self.key),
                 _ => None,
             }
         };

@@ -15,6 +15,10 @@
 //! comes, up to the store's own limit, and later gives it back piece by piece. If the store loses it meanwhile, the
 //! answer breaks off.
 //!
+//! Parts are stored too, put together where one strong tag says that they are of one version, and never handed out for a
+//! whole: who wants the whole costs the site what is missing. A request that selects none of the stored variants asks
+//! with all of their tags at once which one fits (RFC 9111, 4.1), unless they were given to somebody by name.
+//!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
 //! use http::{Request, Response};
@@ -50,6 +54,7 @@
 //! usable is stored; else the errors of the inner service. A failing store never fails a request.
 
 mod answer;
+mod around;
 mod background;
 mod body;
 mod consider;
@@ -58,6 +63,8 @@ mod flights;
 mod future;
 mod layer;
 mod memory;
+#[cfg(test)]
+mod parts_tests;
 mod pieces;
 #[cfg(test)]
 mod pieces_tests;

@@ -96,6 +96,16 @@ impl<St: ResponseStore> Scope<St> {
         all
     }
 
+    /// What is kept where the request's answer will be.
+    pub(super) async fn kept(&self, key: &ResponseKey) -> Vec<Variant> {
+        let kept = match &self.session {
+            None => self.cache.get(key).await,
+            Some(Some(store)) => store.get(key).await,
+            Some(None) => return Vec::new(),
+        };
+        events::taken(STORE, "look up a response", kept).unwrap_or_default()
+    }
+
     /// The body of a variant that came without one.
     pub(super) async fn body(&self, key: &ResponseKey, variant: &Variant) -> Option<Bytes> {
         match &variant.body {

@@ -11,8 +11,9 @@ use etiquette_core::cache_policy::{
 use etiquette_core::refusal::NotStored;
 use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
 use etiquette_core::{Now, Origin, Refusal};
+use http::header::ETAG;
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use tower_service::Service;
 
@@ -20,7 +21,7 @@ use super::answer::{Shape, answer, mark};
 use super::background::Background;
 use super::body::{Answer, ResponseBody};
 use super::consider::{Step, ask_as_owner, consider};
-use super::fetch::{Fetch, exchange};
+use super::fetch::{Fetch, Hints, exchange};
 use super::flights::{Entered, Landed};
 use super::layer::Shared;
 use super::pieces::{Octets, Pieces};
@@ -122,6 +123,11 @@ where
         let shares = (!personal || (stored.is_none() && is_anonymous(&parts.headers)))
             && forward != Forward::Request
             && wanted(&parts.headers) == Wanted::Whole;
+        let hints = match personal {
+            // A validator that another request brought would tell the site that the two belong together.
+            true => Hints::default(),
+            false => site.hints(&parts, &variants, forward),
+        };
         let replaced = variants
             .iter()
             .filter(|variant| variant.head.selecting().matches(&parts.headers))
@@ -137,6 +143,7 @@ where
             trouble,
             ttl,
             replaced,
+            hints,
         });
         let mut own_body = body.take();
         let entered = {
@@ -160,7 +167,11 @@ where
         let landed = match entered {
             Entered::Lead(flight) => {
                 let landed = flight.await?;
-                return site.own(landed, &parts).await;
+                match site.own(landed, &parts).await? {
+                    Own::Answer(response) => return Ok(*response),
+                    Own::BodyLost(selecting) => unusable.push(selecting),
+                }
+                None
             }
             Entered::JoinBody(stream) => site.join(&stream, &parts).await,
             Entered::Join(flight) => match flight.await? {
@@ -178,6 +189,13 @@ where
         // The store may have what others brought; if not, this caller asks for itself.
         alone = true;
     }
+}
+
+/// What one gets whose own request has landed.
+enum Own {
+    Answer(Box<Response<Answer>>),
+    /// The stored response is right, but the store does not have its body any more.
+    BodyLost(Selecting),
 }
 
 /// A URL and the stores that a request for it reads and writes.
@@ -199,9 +217,29 @@ impl<St: ResponseStore> Site<St> {
         self.scope.variants(&self.key, policy, &wishes, now).await
     }
 
+    /// What of the stored variants may spare the origin octets where none of them answers the request.
+    fn hints(&self, parts: &Parts, variants: &[Variant], forward: Forward) -> Hints {
+        let held = |variant: &&Variant| variant.length <= self.shared.max_body as u64;
+        let part = variants.iter().filter(held).find(|variant| {
+            matches!(variant.head.extent(), Extent::Part { .. })
+                && variant.head.selecting().matches(&parts.headers)
+        });
+        let others = variants.iter().filter(held).filter(|variant| {
+            // What one user was given is not told to the site beside another one's name.
+            forward == Forward::VaryMiss
+                && variant.head.extent() == Extent::Whole
+                && variant.head.status().is_success()
+                && !variant.head.selecting().holds_credentials()
+        });
+        Hints {
+            part: part.cloned(),
+            others: others.cloned().collect(),
+        }
+    }
+
     /// The answer of one whose own request has landed.
-    async fn own(&self, landed: Landed, parts: &Parts) -> Result<Response<Answer>, BoxError> {
-        match landed {
+    async fn own(&self, landed: Landed, parts: &Parts) -> Result<Own, BoxError> {
+        let answer = match landed {
             Landed::Stored {
                 variant,
                 status,
@@ -220,17 +258,19 @@ impl<St: ResponseStore> Site<St> {
                     Extent::Bare => Shape::NotModified,
                     _ => Shape::Whole,
                 });
-                let octets = self.octets(&variant, &shape).await;
-                let octets = octets.unwrap_or_else(|| Octets::Whole(Bytes::new()));
-                Ok(answer(&variant, &shape, octets, status, &now, *facts))
+                let Some(octets) = self.octets(&variant, &shape).await else {
+                    return Ok(Own::BodyLost(variant.head.selecting().clone()));
+                };
+                answer(&variant, &shape, octets, status, &now, *facts)
             }
             Landed::Streaming { own, .. } | Landed::Private(own) => own
                 .take()
-                .ok_or_else(|| BoxError::from("the answer was taken")),
+                .ok_or_else(|| BoxError::from("the answer was taken"))?,
             Landed::Failed { own, others } => {
-                Err(own.take().unwrap_or_else(|| others.into_error()))
+                return Err(own.take().unwrap_or_else(|| others.into_error()));
             }
-        }
+        };
+        Ok(Own::Answer(Box::new(answer)))
     }
 
     /// What the store has since another caller asked, if it may answer this request too.
@@ -356,6 +396,7 @@ impl<St: ResponseStore> Site<St> {
             trouble: Trouble::default(),
             ttl: 0,
             replaced,
+            hints: Hints::default(),
         });
         let entered = self.shared.flights.enter(&self.key, false, |ticket| {
             let fetch = fetch.take().expect("a flight is made once");
@@ -428,6 +469,14 @@ impl<St: ResponseStore> Site<St> {
     ) -> Option<Freshened> {
         let policy = &self.shared.policy;
         let status = answer.status();
+        let part_of_it = matches!(old.extent(), Extent::Part { .. })
+            && status == StatusCode::OK
+            && answer.headers().contains_key(ETAG)
+            && answer.headers().get(ETAG) == old.headers().get(ETAG);
+        if part_of_it {
+            // Its length is that of the whole: no news about a part.
+            return None;
+        }
         if status == old.status() {
             let selecting = policy.selecting(request, answer.headers());
             return Some(selecting.map_or(Freshened::Outdated, |selecting| {

@@ -6,8 +6,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use etiquette_core::cache_policy::{CacheStatus, is_for_the_origin, outdates};
+use etiquette_core::cache_policy::{
+    CacheStatus, Exchange, Forward, Storing, Trouble, is_for_the_origin, outdates,
+};
 use etiquette_core::store::{ResponseKey, ResponseStore};
+use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body;
 use tower_service::Service;
@@ -16,6 +19,8 @@ use super::answer::answer;
 use super::background::Background;
 use super::body::ResponseBody;
 use super::consider::{Step, ask_as_owner, consider};
+use super::fetch::{Fetch, Hints, exchange};
+use super::flights::{Landed, Ticket};
 use super::future::ResponseFuture;
 use super::layer::{ConditionalCacheLayer, Shared};
 use super::memory::MemoryStore;
@@ -177,7 +182,8 @@ fn key_of_answerable<B: Body>(request: &Request<B>) -> Option<ResponseKey> {
     fits.then(|| ResponseKey::of(request.uri())).flatten()
 }
 
-/// Passes a request on, and forgets what its answer outdates.
+/// Passes a request on, forgets what its answer outdates, and stores the answer to a POST that is what a GET of the same
+/// URL would give (RFC 9110, 9.3.3).
 async fn forward<S, St, ReqBody, ResBody>(
     shared: Arc<Shared<St>>,
     mut inner: S,
@@ -187,10 +193,18 @@ where
     S: Service<Request<ReqBody>, Response = Response<ResBody>>,
     S::Error: Into<BoxError>,
     St: ResponseStore,
+    ResBody: Body + Send + 'static,
+    ResBody::Error: Into<BoxError>,
 {
-    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let (parts, body) = request.into_parts();
+    let (method, uri) = (parts.method.clone(), parts.uri.clone());
+    let posted = Posted::of(&shared, &parts);
+    let request = Request::from_parts(parts, body);
     ready(&mut inner).await.map_err(Into::into)?;
+    let asked = shared.clock.now();
     let response = inner.call(request).await.map_err(Into::into)?;
+    let exchange = exchange(asked, shared.clock.now(), response.extensions());
+    let posted = posted.filter(|posted| posted.brings(&shared, &response));
     for uri in outdates(&method, &uri, response.status(), response.headers()) {
         if let Some(key) = ResponseKey::of(&uri) {
             shared.flights.outdate(&key);
@@ -198,5 +212,76 @@ where
             Scope::forget_all(&*shared.store, &key).await;
         }
     }
-    Ok(response.map(ResponseBody::passing))
+    match posted {
+        Some(posted) => posted.store(shared, response, &exchange).await,
+        None => Ok(response.map(ResponseBody::passing)),
+    }
+}
+
+/// A POST whose answer may be stored.
+struct Posted<St> {
+    scope: Scope<St>,
+    key: ResponseKey,
+    parts: Parts,
+    before: Ticket,
+}
+
+impl<St: ResponseStore> Posted<St> {
+    fn of(shared: &Arc<Shared<St>>, parts: &Parts) -> Option<Self> {
+        if parts.method != Method::POST {
+            return None;
+        }
+        let key = ResponseKey::of(&parts.uri)?;
+        let scope = Scope::of(parts, &shared.store);
+        (!scope.is_personal()).then(|| Self {
+            scope,
+            before: shared.flights.ticket(&key),
+            key,
+            parts: parts.clone(),
+        })
+    }
+
+    /// Whether the answer is stored: the URL has not been changed by another request meanwhile.
+    fn brings<B>(&self, shared: &Shared<St>, response: &Response<B>) -> bool {
+        let parts = &self.parts;
+        let storing = shared.policy.storing(
+            &parts.method,
+            &parts.uri,
+            &parts.headers,
+            response.status(),
+            response.headers(),
+        );
+        matches!(storing, Storing::Store(_)) && !self.before.is_outdated()
+    }
+
+    async fn store<ResBody>(
+        self,
+        shared: Arc<Shared<St>>,
+        response: Response<ResBody>,
+        exchange: &Exchange,
+    ) -> Result<Response<ResponseBody<ResBody>>, BoxError>
+    where
+        ResBody: Body + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        let ticket = shared.flights.ticket(&self.key);
+        let fetch = Fetch {
+            shared,
+            scope: self.scope,
+            key: self.key,
+            parts: self.parts,
+            stored: None,
+            forward: Forward::Method,
+            trouble: Trouble::default(),
+            ttl: 0,
+            replaced: Vec::new(),
+            hints: Hints::default(),
+        };
+        let own = match fetch.arrived(response, exchange, ticket).await {
+            Landed::Streaming { own, .. } | Landed::Private(own) => own.take(),
+            _ => None,
+        };
+        let answer = own.ok_or_else(|| BoxError::from("the answer was taken"))?;
+        Ok(answer.map(ResponseBody::answer))
+    }
 }
