@@ -3,6 +3,7 @@
 
 mod accept;
 mod api;
+mod cache;
 mod drops;
 mod naming;
 mod order;
