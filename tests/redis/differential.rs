@@ -40,6 +40,8 @@ enum Event {
     },
     /// A body ends, or a grant is given back.
     End { which: usize, unused: bool },
+    /// Pages are served, one after the other, so far apart in microseconds: the rate comes back.
+    Well { times: u8, apart: u64 },
     Answer {
         which: usize,
         status: Option<u16>,
@@ -102,6 +104,8 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (any::<usize>(), prop::bool::weighted(0.1))
             .prop_map(|(which, unused)| Event::End { which, unused }),
         5 => answer,
+        1 => (1..20_u8, 61 * second..1_900 * second)
+            .prop_map(|(times, apart)| Event::Well { times, apart }),
     ]
 }
 
@@ -148,9 +152,13 @@ impl Pair<'_> {
         self.base + Duration::from_micros(self.past)
     }
 
+    fn set_clock(&self) {
+        let now = PRESENT + self.past as i64;
+        self.clock.store(now, Ordering::SeqCst);
+    }
+
     async fn play(&mut self, event: &Event) -> Outcome {
-        self.clock
-            .store(PRESENT + self.past as i64, Ordering::SeqCst);
+        self.set_clock();
         match *event {
             Event::Wait(micros) => self.past += micros,
             Event::Ask {
@@ -163,6 +171,22 @@ impl Pair<'_> {
                 if !self.held.is_empty() {
                     let lease = self.held.swap_remove(which % self.held.len());
                     self.end(lease, unused).await;
+                }
+            }
+            Event::Well { times, apart } => {
+                for _ in 0..times {
+                    self.past += apart;
+                    self.set_clock();
+                    let before = self.starts.len();
+                    self.ask(Ask::pace(), None, true, false).await?;
+                    if self.starts.len() > before {
+                        let answer = self.answer(Some(200), None);
+                        self.answered(&Received::new(self.now(), answer, true, 0.0))
+                            .await;
+                        self.compare_memory()?;
+                        let lease = self.held.pop().expect("it was just granted");
+                        self.end(lease, false).await;
+                    }
                 }
             }
             Event::Answer {
