@@ -340,7 +340,7 @@ fn answer(
         // A stack is ready whenever it is asked; what waits does so in its future.
         match stack.poll_ready(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => Ok(stack.call(request)),
-            _ => Err(stack.clone().oneshot(request)),
+            _ => Err(Box::pin(stack.clone().oneshot(request))),
         }
     });
     async move {
