@@ -55,14 +55,18 @@
 
 mod answer;
 mod around;
+mod arrived;
 mod background;
 mod body;
 mod consider;
 mod fetch;
 mod flights;
 mod future;
+mod head_only;
+mod keep;
 mod layer;
 mod memory;
+mod parts;
 #[cfg(test)]
 mod parts_tests;
 mod pieces;
@@ -74,6 +78,7 @@ mod service;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 pub use body::ResponseBody;
 pub use etiquette_core::cache_policy::{CacheStatus, Forward, Heuristic};
