@@ -16,6 +16,7 @@ state=crates/etiquette-core/src/host/state.rs
 classify=crates/etiquette-core/src/host/classify.rs
 budget=crates/tower-etiquette/src/host_budget/service.rs
 host=crates/tower-etiquette/src/hosts/host.rs
+line=crates/tower-etiquette/src/hosts/line.rs
 ticket=crates/tower-etiquette/src/hosts/ticket.rs
 missed=0
 
@@ -47,7 +48,7 @@ fault() {
     fi
     find crates -name '*.sound' | while read -r sound; do mv "$sound" "${sound%.sound}"; done
     # A restored file is older than the build of the faulty one.
-    touch "$state" "$classify" "$budget" "$host" "$ticket"
+    touch "$state" "$classify" "$budget" "$host" "$line" "$ticket"
 }
 
 # seeded NAME TEST FILE PERL-SUBSTITUTION: the same for a test that is named by cargo's arguments.
@@ -82,7 +83,7 @@ fault rate-not-lowered 429-seconds,503-seconds,429-places-only,recovery,crawl-de
     's/self\.rate = \(self\.rate \/ 2\.0\)[^;]*;/let _ = floor;/'
 fault queue-leaks-into-pause 429-seconds,429-date,503-seconds,pause-with-queue,order- "$state" \
     's/impl HostState \{/impl HostState {\n    \/\/\/ A fault.\n    pub fn leak(&mut self) { self.pause_until = None; }/' \
-    "$host" \
+    "$line" \
     's/let decision = core\.decide/core.state.leak(); let decision = core.decide/'
 fault place-back-before-body-ends body-holds-permit,gap-from-end "$budget" \
     's/let permit = \(!ended\)\.then_some\(permit\);/let _ = ended; drop(permit); let permit = None;/'
@@ -93,7 +94,7 @@ fault every-429-of-a-burst-counts 429-burst-one-incident,429-burst-no-header "$s
 fault cancelled-leave-phantoms cancel-waiting-head,cancel-waiting-many "$ticket" \
     's/Holding::Line => self\.host\.leave\(self\.place, self\.ask\)/Holding::Line => {}/'
 models='-p tower-etiquette --lib hosts::model'
-seeded a-cancelled-head-wakes-nobody "$models" "$host" \
+seeded a-cancelled-head-wakes-nobody "$models" "$line" \
     's/wake\(wakers\.into_iter\(\)\.flatten\(\)\);/drop(wakers);/'
 seeded an-end-wakes-nobody "$models" "$host" \
     's/(pub\(super\) fn finish\(.*?)wake\(waker\);/$1drop(waker);/s'

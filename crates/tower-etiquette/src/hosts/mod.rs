@@ -9,6 +9,7 @@
 
 mod host;
 mod journal;
+mod line;
 #[cfg(test)]
 mod model;
 mod permit;

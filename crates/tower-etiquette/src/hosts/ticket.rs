@@ -15,7 +15,8 @@ use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
 use super::Hosts;
-use super::host::{Host, Look, Looker, Starting, Tap, Vigil};
+use super::host::{Host, Starting, Tap};
+use super::line::{Look, Looker, Vigil};
 use super::permit::Permit;
 use super::queue::{Class, Denied, Place};
 use super::second::{Beside, Second};
