@@ -274,7 +274,7 @@ impl HostState {
         if self.strikes == 0 {
             self.rate
         } else {
-            self.rate.min(super::state::ceiling(self.strikes))
+            self.rate.min(super::strikes::ceiling(self.strikes))
         }
     }
 }

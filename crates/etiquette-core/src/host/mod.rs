@@ -17,6 +17,7 @@
 //! **Scope**: RFC 9110, 10.2.3 and 15.5.2 to 15.6.4; RFC 6585, 4; the non-standard Crawl-delay; the RateLimit field of
 //! the IETF draft. **Non-goals**: queues, locks and timers belong to the layers.
 
+mod answered;
 mod api;
 mod classify;
 mod crawl_delay;
@@ -28,7 +29,9 @@ mod ratelimit;
 mod record;
 mod runs;
 mod state;
+mod strikes;
 
+pub use answered::Received;
 pub use api::ApiAsk;
 pub use classify::{Answer, Signal};
 pub use group::GroupBy;
@@ -36,4 +39,4 @@ pub use pace::{HostSnapshot, Pace, PaceReason};
 pub use pack::PackedHost;
 pub use policy::{HostPolicy, LONGEST_PAUSE, LONGEST_WAIT, PolicyNumbers};
 pub use record::{HostMark, HostRecord};
-pub use state::{Ask, Decision, HostState, Received};
+pub use state::{Ask, Decision, HostState};

@@ -1,9 +1,8 @@
-//! One host: spacing, places, pauses, strikes, recovery.
+//! One host: what is remembered of it, and when its next request may start.
 
 use std::time::{Duration, Instant};
 
 use super::api::{ApiAsk, Apis};
-use super::classify::{Answer, Signal};
 use super::crawl_delay::CrawlDelays;
 use super::pace::{HostSnapshot, Pace, PaceReason};
 use super::policy::{HostPolicy, LONGEST_PAUSE};
@@ -11,20 +10,10 @@ use super::runs::Runs;
 use crate::Now;
 use crate::clock::{LONGEST, later};
 
-/// The first pause of a client that is shut out; each further refusal doubles it.
-const SHUT_OUT_PAUSE: Duration = Duration::from_secs(60);
-const MINUTE: Duration = Duration::from_secs(60);
-const HALF_HOUR: Duration = Duration::from_secs(1_800);
 /// Without a request for so long after its pause a host is a stranger again.
 pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3_600);
-/// Two processes see the end of one pause at most so far apart.
-const SAME_PAUSE: Duration = Duration::from_millis(500);
 /// What a gap follows, but no promise rests on, is kept so long.
 const LATENCY_KEPT: Duration = Duration::from_secs(600);
-/// What a successful minute gives back of the full rate.
-const RECOVERY: f64 = 0.1;
-/// How far minutes alone bring the rate back.
-const CEILING: f64 = 0.9;
 
 /// What is remembered about one host.
 #[derive(Clone, Debug)]
@@ -90,24 +79,6 @@ pub enum Decision {
     Full(Instant),
 }
 
-/// An answer as the one who sent the request saw it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Received {
-    /// When the request was started.
-    pub started: Instant,
-    /// What came back.
-    pub answer: Answer,
-    /// Whether it was a page, or an API's answer; robots.txt is neither.
-    pub page: bool,
-    /// The number of the API that answered, if it has a limit of its own.
-    pub api: Option<u64>,
-    /// Whether the time since the start is the site's latency, and not also that of other lines further in.
-    pub timed: bool,
-    /// A number from 0 to 1, drawn anew for each answer, that decides the share added to a pause.
-    pub jitter: f64,
-}
-
 impl Ask {
     /// Asks for a place and the gap, as each request of a budget does.
     #[must_use]
@@ -131,36 +102,6 @@ impl Ask {
             api: Some(api),
             ..Self::default()
         }
-    }
-}
-
-impl Received {
-    /// What came back for a page that was started at `started`.
-    #[must_use]
-    pub fn new(started: Instant, answer: Answer, page: bool, jitter: f64) -> Self {
-        Self {
-            started,
-            answer,
-            page,
-            api: None,
-            timed: true,
-            jitter,
-        }
-    }
-
-    /// The same from one who does not know how long the site itself took.
-    #[must_use]
-    pub fn untimed(mut self) -> Self {
-        self.timed = false;
-        self
-    }
-
-    /// The same from the API `number`: what it answers in a row is counted apart from pages, and it does not make the gap
-    /// between pages shorter.
-    #[must_use]
-    pub fn of_api(mut self, number: Option<u64>) -> Self {
-        self.api = number;
-        self
     }
 }
 
@@ -397,7 +338,7 @@ impl HostState {
         }
     }
 
-    fn base_gap(&self, policy: &HostPolicy, now: Instant) -> (Duration, PaceReason) {
+    pub(super) fn base_gap(&self, policy: &HostPolicy, now: Instant) -> (Duration, PaceReason) {
         let mut base = (policy.min_gap, PaceReason::MinGap);
         let others = [
             (self.latency_gap(policy), PaceReason::Latency),
@@ -439,20 +380,8 @@ impl HostState {
     }
 }
 
-/// Events.
+/// Starts and ends.
 impl HostState {
-    /// A pause that another process has learnt of, and struck for. What only lengthens the last one by the time that
-    /// messages take is no pause of its own.
-    pub fn learn_pause(&mut self, now: Instant, until: Instant) {
-        if until > now && self.pause_until.is_none_or(|known| known < until) {
-            let new = |known: Instant| until.saturating_duration_since(known) > SAME_PAUSE;
-            if self.paused_until(now).is_none() && self.pause_until.is_none_or(new) {
-                self.new_epoch(now);
-            }
-            self.pause_until = Some(until);
-        }
-    }
-
     /// What the robots.txt of one origin of the group says now; a longer delay than the policy keeps is not for here.
     pub fn crawl_delay(&mut self, origin: u64, delay: Option<Duration>, now: Instant) {
         self.crawl_delays.set(origin, delay, now);
@@ -503,239 +432,6 @@ impl HostState {
         self.last_end = Some(self.last_end.map_or(now, |last| last.max(now)));
     }
 
-    /// Records what came back. Recording it twice changes nothing but the latency and the runs, so do not.
-    pub fn answered(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
-        self.settle(now);
-        if received.timed {
-            self.measure(now.saturating_duration_since(received.started), received);
-        }
-        // The request left before the last strike: it tells nothing new about the pace since.
-        let late = self
-            .last_strike
-            .is_some_and(|strike| received.started <= strike);
-        if received.page && !late {
-            self.end_runs(policy, now, received);
-        }
-        let answer = received.answer;
-        match answer.signal {
-            Signal::Throttled => {
-                if !late {
-                    self.strike(policy, now);
-                }
-                let pause = answer
-                    .wait
-                    .unwrap_or_else(|| doubled(policy.pause_429, self.strikes));
-                self.pause(policy, now, pause, received.jitter, true);
-            }
-            Signal::Unavailable | Signal::Failed => {
-                self.failed(policy, now, late, received);
-            }
-            Signal::Refused => {
-                if received.page {
-                    self.refused(policy, now, late, received);
-                }
-                self.pause_as_asked(policy, now, received);
-            }
-            Signal::Success | Signal::Neutral => {
-                if answer.signal == Signal::Success && received.page && !late {
-                    self.succeeded(now, received.started);
-                }
-                self.pause_as_asked(policy, now, received);
-            }
-        }
-    }
-
-    /// A pause without a strike.
-    fn pause_as_asked(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
-        if let Some(wait) = received.answer.wait {
-            self.pause(policy, now, wait, received.jitter, false);
-        }
-    }
-
-    fn failed(&mut self, policy: &HostPolicy, now: Instant, late: bool, received: &Received) {
-        let unavailable = received.answer.signal == Signal::Unavailable;
-        let runs = self.runs_of(received);
-        if !late {
-            runs.failures = runs.failures.saturating_add(1);
-        }
-        // A single failure other than 503 may be chance.
-        let pauses = unavailable || runs.failures >= 2 || late && runs.failed_pauses > 0;
-        if pauses {
-            if !late {
-                runs.failed_pauses = runs.failed_pauses.saturating_add(1);
-            }
-            let default = doubled(policy.pause_503, runs.failed_pauses);
-            if !late {
-                self.strike(policy, now);
-            }
-            let pause = match received.answer.wait {
-                Some(wait) if unavailable => wait,
-                Some(wait) => wait.max(default),
-                None => default,
-            };
-            self.pause(policy, now, pause, received.jitter, true);
-        } else {
-            self.pause_as_asked(policy, now, received);
-        }
-    }
-
-    fn refused(&mut self, policy: &HostPolicy, now: Instant, late: bool, received: &Received) {
-        let runs = self.runs_of(received);
-        if !late {
-            runs.refusals = runs.refusals.saturating_add(1);
-        }
-        if runs.refusals >= policy.shut_out_after.get() {
-            if !late {
-                runs.shut_outs = runs.shut_outs.saturating_add(1);
-            }
-            let pause = doubled(SHUT_OUT_PAUSE, runs.shut_outs);
-            if !late {
-                self.strike(policy, now);
-            }
-            self.pause(policy, now, pause, received.jitter, true);
-        }
-    }
-
-    /// An answer ends the runs that it does not continue.
-    fn end_runs(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
-        let shut_out = self.is_shut_out(policy);
-        self.runs_of(received).end_with(received.answer.signal);
-        if shut_out && !self.is_shut_out(policy) {
-            self.new_epoch(now);
-        }
-    }
-
-    /// The runs of the part of the host that answered.
-    fn runs_of(&mut self, received: &Received) -> &mut Runs {
-        match received.api.and_then(|number| self.apis.get_mut(number)) {
-            Some(api) => &mut api.runs,
-            None => &mut self.runs,
-        }
-    }
-
-    /// The latency goes up at once and down by half; only pages that were served bring it down.
-    fn measure(&mut self, latency: Duration, received: &Received) {
-        if latency > self.latency {
-            self.latency = latency;
-        } else if received.page && received.api.is_none() && received.answer.counts_for_latency {
-            self.latency = (self.latency + latency) / 2;
-        }
-    }
-
-    fn strike(&mut self, policy: &HostPolicy, now: Instant) {
-        if self.strikes == 0 {
-            // Where the gap is short, places and latency set the pace: remember the one that was too fast.
-            let starts = self.starts_in_second_before(now);
-            self.learnt = (Duration::from_secs(1) / starts.max(1))
-                .max(self.latency / policy.places.get())
-                .min(LONGEST_PAUSE);
-        }
-        let (base, _) = self.base_gap(policy, now);
-        let floor = base.as_secs_f64() / LONGEST_PAUSE.as_secs_f64();
-        self.rate = (self.rate / 2.0).max(floor).min(self.rate);
-        self.strikes = self.strikes.saturating_add(1);
-        self.last_strike = Some(now);
-        self.good_minute = None;
-        self.good_half_hour = None;
-        self.new_epoch(now);
-    }
-
-    fn new_epoch(&mut self, now: Instant) {
-        self.epoch += 1;
-        self.last_epoch = Some(now);
-    }
-
-    /// Never shortens a pause. A pause that `slows` moves the instant from which successes count.
-    fn pause(
-        &mut self,
-        policy: &HostPolicy,
-        now: Instant,
-        wait: Duration,
-        jitter: f64,
-        slows: bool,
-    ) {
-        let wait = wait.min(LONGEST);
-        let (least, most) = policy.jitter;
-        let share = least + (most - least) * jitter.clamp(0.0, 1.0);
-        let added = (wait.as_secs_f64() * share).min(LONGEST.as_secs_f64());
-        let end = later(later(now, wait), Duration::from_secs_f64(added));
-        if self.paused_until(now).is_none() {
-            self.new_epoch(now);
-        }
-        let end = self.pause_until.map_or(end, |old| old.max(end));
-        self.pause_until = Some(end);
-        if slows {
-            self.recover_from = Some(end);
-        }
-    }
-
-    /// Only what was asked after the pause shows that the site is well again.
-    fn succeeded(&mut self, now: Instant, started: Instant) {
-        if let Some(from) = self.recover_from
-            && started >= from
-        {
-            let since = now.saturating_duration_since(from);
-            self.good_minute = Some(since.as_secs() / MINUTE.as_secs());
-            self.good_half_hour = Some(since.as_secs() / HALF_HOUR.as_secs());
-        }
-    }
-
-    /// Applies what time alone changes: recovery for minutes and half-hours that are over, and forgetting.
-    pub(super) fn settle(&mut self, now: Instant) {
-        if self.strikes > 0
-            && let Some(from) = self.recover_from
-        {
-            let since = now.saturating_duration_since(from).as_secs();
-            if self
-                .good_minute
-                .is_some_and(|minute| minute < since / MINUTE.as_secs())
-            {
-                self.good_minute = None;
-                let most = ceiling(self.strikes);
-                self.rate = (self.rate + RECOVERY).min(most).max(self.rate);
-            }
-            if self
-                .good_half_hour
-                .is_some_and(|half_hour| half_hour < since / HALF_HOUR.as_secs())
-            {
-                self.good_half_hour = None;
-                self.strikes -= 1;
-                if self.strikes == 0 {
-                    self.full_rate();
-                }
-            }
-        }
-        let last = self
-            .last_start
-            .max(self.last_unplaced)
-            .max(self.apis.last_start())
-            .max(self.pause_until);
-        if self.under_way() == 0
-            && last.is_some_and(|last| now.saturating_duration_since(last) >= FORGOTTEN_AFTER)
-        {
-            self.apis.forget_runs();
-            *self = Self {
-                last_start: self.last_start,
-                last_unplaced: self.last_unplaced,
-                last_end: self.last_end,
-                started: self.started,
-                crawl_delays: std::mem::take(&mut self.crawl_delays),
-                apis: std::mem::take(&mut self.apis),
-                epoch: self.epoch,
-                last_epoch: self.last_epoch,
-                ..Self::default()
-            };
-        }
-    }
-
-    fn full_rate(&mut self) {
-        self.rate = 1.0;
-        self.learnt = Duration::ZERO;
-        self.recover_from = None;
-        self.good_minute = None;
-        self.good_half_hour = None;
-    }
-
     pub(super) fn count_start(&mut self, now: Instant) {
         self.roll_second(now);
         self.starts_in_second = self.starts_in_second.saturating_add(1);
@@ -759,7 +455,7 @@ impl HostState {
     }
 
     /// Rounded down, so that the gap learnt from it is not too short.
-    fn starts_in_second_before(&mut self, now: Instant) -> u32 {
+    pub(super) fn starts_in_second_before(&mut self, now: Instant) -> u32 {
         self.roll_second(now);
         let into = self.second.map_or(0.0, |second| {
             now.saturating_duration_since(second).as_secs_f64()
@@ -767,20 +463,6 @@ impl HostState {
         let earlier = f64::from(self.starts_in_earlier) * (1.0 - into).clamp(0.0, 1.0);
         self.starts_in_second.saturating_add(earlier as u32)
     }
-}
-
-/// How far minutes alone bring the rate back under so many strikes.
-pub(super) fn ceiling(strikes: u32) -> f64 {
-    CEILING * 0.5_f64.powi(strikes.clamp(1, 64) as i32 - 1)
-}
-
-/// `first` × 2^(`times` − 1), at most an hour, or `first` if that is longer.
-fn doubled(first: Duration, times: u32) -> Duration {
-    let factor = 1_u32
-        .checked_shl(times.saturating_sub(1))
-        .unwrap_or(u32::MAX);
-    let factor = if times > 32 { u32::MAX } else { factor };
-    first.saturating_mul(factor).min(LONGEST_PAUSE.max(first))
 }
 
 #[cfg(test)]
