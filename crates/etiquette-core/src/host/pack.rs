@@ -95,7 +95,8 @@ mod tests {
         let mut unpacked = HostState::unpack(packed, base);
         let due = state.due(&policy, now, Ask::pace());
         let later = unpacked.due(&policy, now, Ask::pace());
-        assert!(later >= due && later <= due + Duration::from_micros(2));
+        // Start, end and latency are each rounded up by less than 1 µs, and the gap is five times the latency.
+        assert!(later >= due && later <= due + Duration::from_micros(7));
         assert_eq!((unpacked.runs.failures, unpacked.started), (1, 1));
     }
 
