@@ -229,10 +229,15 @@ pub fn client() -> Client<HttpConnector, Passed> {
     pool().build(connector())
 }
 
+/// Servers end a connection that was idle for five seconds or longer (Node and Apache for five). A request that meets
+/// its end is lost, since nothing is sent twice: a connection is given up before.
+const LONGEST_IDLE: Duration = Duration::from_secs(3);
+
 fn pool() -> Builder {
     let mut builder = Client::builder(TokioExecutor::new());
     builder
         .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(LONGEST_IDLE)
         .retry_canceled_requests(false);
     builder
 }
