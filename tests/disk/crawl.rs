@@ -2,7 +2,7 @@
 
 use std::future::pending;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
 use clap::Parser;
@@ -10,7 +10,7 @@ use etiquette_examples::crawl::{Args, Error, Outcome, run};
 use etiquette_tests::promises;
 use etiquette_tests::site::{Answer, Site};
 
-use crate::Folder;
+use crate::{Folder, child};
 
 const CRAWL: &str = "ETIQUETTE_CRAWL_ARGUMENTS";
 
@@ -98,15 +98,8 @@ fn process() {
 }
 
 fn spawn(arguments: &[&str]) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "crawl::process",
-            "--include-ignored",
-            "--nocapture",
-        ])
+    child("crawl::process")
         .env(CRAWL, arguments.join("\n"))
-        .stdout(Stdio::piped())
         .spawn()
         .unwrap()
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +9,7 @@ use etiquette_core::cache_policy::Selecting;
 use etiquette_core::store::ResponseStore;
 use tower_etiquette::disk::DiskStore;
 
-use crate::{Folder, head, key};
+use crate::{Folder, child, head, key};
 
 const FOLDER: &str = "ETIQUETTE_KILLED_FOLDER";
 const SEED: &str = "ETIQUETTE_KILLED_SEED";
@@ -85,17 +84,9 @@ fn nothing_is_corrupt_after_a_kill() {
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let mut acknowledged = 0;
     for round in 0..ROUNDS {
-        let mut writer = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "kill::writer",
-                "--include-ignored",
-                "--nocapture",
-            ])
+        let mut writer = child("kill::writer")
             .env(FOLDER, &folder.0)
             .env(SEED, (dice.roll(u64::MAX) | 1).to_string())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
         let out = BufReader::new(writer.stdout.take().unwrap());

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -16,8 +15,8 @@ use tower_etiquette::disk::DiskStore;
 use tower_etiquette::{HostBudgetLayer, HostPolicy, Hosts};
 use tower_layer::Layer;
 
-use crate::Folder;
 use crate::kill::Dice;
+use crate::{Folder, child};
 
 const FOLDER: &str = "ETIQUETTE_PAUSED_FOLDER";
 const SEED: &str = "ETIQUETTE_PAUSED_SEED";
@@ -87,17 +86,9 @@ fn no_pause_is_forgotten_after_a_kill() {
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     let mut heard: BTreeMap<u64, SystemTime> = BTreeMap::new();
     for round in 0..ROUNDS {
-        let mut client = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "kill_pauses::client",
-                "--include-ignored",
-                "--nocapture",
-            ])
+        let mut client = child("kill_pauses::client")
             .env(FOLDER, &folder.0)
             .env(SEED, (dice.roll(u64::MAX) | 1).to_string())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
         // What is heard of was answered after this.

@@ -9,6 +9,7 @@ mod pauses;
 mod validators;
 
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -26,6 +27,15 @@ use tower_etiquette::Facts;
 use tower_etiquette::conditional_cache::{CacheStatus, ConditionalCacheLayer};
 use tower_etiquette::disk::{DiskError, DiskStore};
 use tower_layer::Layer;
+
+/// One ignored test of this program, as a process of its own whose lines are read.
+pub(crate) fn child(name: &str) -> Command {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child
+        .args(["--exact", name, "--include-ignored", "--nocapture"])
+        .stdout(Stdio::piped());
+    child
+}
 
 /// A folder of a test's own, removed with it.
 pub(crate) struct Folder(pub(crate) PathBuf);

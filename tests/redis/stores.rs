@@ -1,5 +1,6 @@
 //! robots.txt and responses on a server, and a server that cannot be used.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -360,18 +361,23 @@ async fn an_empty_server_grants_nothing_for_one_lease() {
     assert!(begin.elapsed() >= LEASE);
 }
 
-#[tokio::test]
-async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
-    use std::sync::atomic::{AtomicI64, Ordering};
-    let Some(server) = Server::start(&[]) else {
-        return;
-    };
+/// A store whose scripts take the time, in microseconds, from a clock of the test.
+async fn by_its_own_clock(server: &Server) -> (RedisStore, Arc<AtomicI64>) {
     let clock = Arc::new(AtomicI64::new(1_796_076_000_000_000));
     let store = RedisStore::builder(server.url())
         .script_clock(Arc::clone(&clock))
         .connect()
         .await
         .unwrap();
+    (store, clock)
+}
+
+#[tokio::test]
+async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let (store, clock) = by_its_own_clock(&server).await;
     let policy = HostPolicy::new();
     let seen = Seen::new("a.example", &policy);
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
@@ -395,16 +401,10 @@ async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
 
 #[tokio::test]
 async fn a_server_clock_that_is_set_forward_ends_no_pause_that_a_process_knows() {
-    use std::sync::atomic::{AtomicI64, Ordering};
     let Some(server) = Server::start(&[]) else {
         return;
     };
-    let clock = Arc::new(AtomicI64::new(1_796_076_000_000_000));
-    let store = RedisStore::builder(server.url())
-        .script_clock(Arc::clone(&clock))
-        .connect()
-        .await
-        .unwrap();
+    let (store, clock) = by_its_own_clock(&server).await;
     let policy = HostPolicy::new();
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
     let mut knows = Seen::new("a.example", &policy);

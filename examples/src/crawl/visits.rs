@@ -73,9 +73,8 @@ impl Visits {
         for line in known.split(|octet| *octet == b'\n') {
             match serde_json::from_slice(line) {
                 Ok(Line::Visit { url, at }) => {
-                    visits
-                        .at
-                        .insert(url, SystemTime::UNIX_EPOCH + Duration::from_secs(at));
+                    let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at));
+                    visits.at.extend(at.map(|at| (url, at)));
                 }
                 Ok(Line::Robots { robots, sitemaps }) => {
                     visits.sitemaps.insert(robots, sitemaps);
@@ -255,6 +254,7 @@ mod tests {
         // As a killed process leaves it.
         let path = folder.join("visits.jsonl");
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        writeln!(file, "{{\"url\":\"w\",\"at\":{}}}", u64::MAX).unwrap();
         file.write_all(b"{\"url\":\"v\",\"a").unwrap();
         drop(file);
         let visits = Visits::open(Some(&folder)).unwrap();
