@@ -36,6 +36,7 @@ pub(crate) struct Second {
 }
 
 impl Second {
+    #[cfg(feature = "client")]
     pub(crate) fn new(hosts: Hosts, locate: Arc<dyn Locate>) -> Self {
         Self { hosts, locate }
     }
