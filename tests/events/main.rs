@@ -7,6 +7,7 @@ mod tracing;
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +20,13 @@ type Body = Full<Bytes>;
 
 /// What must not be told to anybody who keeps logs.
 const SECRET: &str = "secret";
+
+/// One test at a time. `tracing` remembers for the whole process whether anybody listens to an event, and may ask the
+/// thread that comes by first: one that listens to metrics only would silence it for a test that listens.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs on paused time, on this thread: whoever listens to the thread hears it all.
 fn run(future: impl Future<Output = ()>) {

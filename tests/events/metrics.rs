@@ -90,6 +90,7 @@ impl Kept {
 
 #[test]
 fn what_happens_is_counted_without_the_host() {
+    let _alone = super::alone();
     let kept = Kept::default();
     with_local_recorder(&kept, || run(story(hosts().build())));
     let expected = [
@@ -119,6 +120,7 @@ fn what_happens_is_counted_without_the_host() {
 
 #[test]
 fn the_host_is_a_label_only_by_the_switch() {
+    let _alone = super::alone();
     let kept = Kept::default();
     with_local_recorder(&kept, || run(story(hosts().label_hosts(true).build())));
     let counted = kept.counted();
@@ -134,6 +136,7 @@ fn the_host_is_a_label_only_by_the_switch() {
 
 #[test]
 fn a_store_that_fails_is_counted() {
+    let _alone = super::alone();
     let kept = Kept::default();
     with_local_recorder(&kept, || run(with_a_broken_store(hosts().build())));
     // The look-up and the keeping.
@@ -143,6 +146,7 @@ fn a_store_that_fails_is_counted() {
 
 #[test]
 fn every_metric_can_be_described() {
+    let _alone = super::alone();
     let kept = Kept::default();
     with_local_recorder(&kept, describe);
     let names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();

@@ -55,6 +55,7 @@ impl Visit for Line {
 
 #[test]
 fn a_store_that_fails_is_told_of_without_its_words() {
+    let _alone = super::alone();
     let lines = Lines::default();
     let story = with_a_broken_store(hosts().build());
     tracing::subscriber::with_default(lines.clone(), || run(story));
@@ -79,6 +80,7 @@ fn a_store_that_fails_is_told_of_without_its_words() {
 
 #[test]
 fn each_happening_is_told_once_and_names_no_url() {
+    let _alone = super::alone();
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.clone(), || run(story(hosts().build())));
     let lines = std::mem::take(&mut *lines.0.lock().unwrap());
