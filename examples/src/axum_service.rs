@@ -38,7 +38,7 @@ use tower_layer::Layer;
 
 use crate::named::{Named, is_loopback};
 
-/// The most octets of a page that are looked at for its title.
+/// The most bytes of a page that are looked at for its title.
 const MOST: usize = 256 << 10;
 
 /// The media type of a problem (RFC 9457).
@@ -168,13 +168,13 @@ async fn preview(State(app): State<App>, Query(wanted): Query<Wanted>) -> Respon
 async fn look(fetch: Fetch, url: Uri) -> Preview {
     // The session ends with this visit, and with it whatever was kept for it.
     let session = Session::new();
-    let permit = match session.permit(&url) {
-        Ok(permit) => permit,
+    let grant = match session.grant(&url) {
+        Ok(grant) => grant,
         Err(error) => return Preview::problem(StatusCode::BAD_REQUEST, &error.to_string()),
     };
     let mut request = Request::new(RequestBody::default());
     *request.uri_mut() = url.clone();
-    request.extensions_mut().insert(Purpose::UserFetch(permit));
+    request.extensions_mut().insert(Purpose::UserFetch(grant));
     let response = match fetch.oneshot(request).await {
         Ok(response) => response,
         Err(_) => return Preview::problem(StatusCode::BAD_GATEWAY, "the site cannot be reached"),

@@ -55,7 +55,7 @@ pub struct Options {
     /// The cache serves several users, and guesses the lifetimes that are not stated.
     #[arg(long)]
     pub shared_cache: bool,
-    /// The octets of responses that the cache keeps in memory.
+    /// The bytes of responses that the cache keeps in memory.
     #[arg(long, default_value_t = 256 << 20)]
     pub cache_bytes: usize,
     /// The product token, for the layers that name the client.
@@ -76,7 +76,7 @@ pub struct Options {
     pub workers: Option<NonZeroUsize>,
     /// The least time between two requests, for the budget, in seconds.
     #[arg(long, default_value_t = 1.0)]
-    pub min_gap: f64,
+    pub min_delay: f64,
 }
 
 /// A layer's name on the command line.
@@ -93,7 +93,7 @@ pub enum Name {
     Cache,
     /// Pauses that the site asks for.
     RetryAfter,
-    /// Places and gaps.
+    /// Permits and delays.
     Budget,
 }
 
@@ -301,7 +301,7 @@ fn stack(options: &Options) -> Result<Stack, BoxError> {
     }
     let has = |name| options.layers.contains(&name);
     let hosts =
-        Hosts::new(HostPolicy::new().min_gap(Duration::try_from_secs_f64(options.min_gap)?));
+        Hosts::new(HostPolicy::new().min_delay(Duration::try_from_secs_f64(options.min_delay)?));
     let client: Client<_, Passed> = pool().build(Public {
         inner: connector(),
         upstream: upstream.authority().cloned(),

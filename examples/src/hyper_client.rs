@@ -28,7 +28,7 @@ pub async fn run(out: &mut (dyn Write + Send)) -> Result<(), BoxError> {
 
     let identity =
         Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html").build()?;
-    let hosts = Hosts::new(HostPolicy::new().min_gap(Duration::from_millis(100)));
+    let hosts = Hosts::new(HostPolicy::new().min_delay(Duration::from_millis(100)));
     let client = ServiceBuilder::new()
         .layer(UserAgentLayer::new(identity))
         .layer(RobotsLayer::new().hosts(hosts.clone()))
@@ -41,12 +41,9 @@ pub async fn run(out: &mut (dyn Write + Send)) -> Result<(), BoxError> {
             Ok(response) => {
                 let waited = Facts::of(&response).map(Facts::waited).unwrap_or_default();
                 let status = response.status();
-                // The host's place is free when the body has been read to its end, or dropped.
-                let octets = response.into_body().collect().await?.to_bytes().len();
-                writeln!(
-                    out,
-                    "{path}: {status}, {octets} octets, waited {waited:.1?}"
-                )?;
+                // The host's permit is free when the body has been read to its end, or dropped.
+                let bytes = response.into_body().collect().await?.to_bytes().len();
+                writeln!(out, "{path}: {status}, {bytes} bytes, waited {waited:.1?}")?;
             }
             Err(error) => {
                 let refusal = Refusal::find(&*error).cloned().ok_or(error)?;

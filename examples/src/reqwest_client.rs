@@ -27,7 +27,7 @@ pub async fn run(out: &mut (dyn Write + Send)) -> Result<(), BoxError> {
 
     let identity =
         Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html").build()?;
-    let hosts = Hosts::new(HostPolicy::new().min_gap(Duration::from_millis(100)));
+    let hosts = Hosts::new(HostPolicy::new().min_delay(Duration::from_millis(100)));
     let builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls()?)
         .connect_timeout(Duration::from_secs(10))
@@ -47,10 +47,10 @@ pub async fn run(out: &mut (dyn Write + Send)) -> Result<(), BoxError> {
             Ok(response) => {
                 let facts = Facts::of(&response).cloned().unwrap_or_default();
                 let status = response.status();
-                let octets = response.into_body().collect().await?.to_bytes().len();
+                let bytes = response.into_body().collect().await?.to_bytes().len();
                 writeln!(
                     out,
-                    "{path}: {status}, {octets} octets, waited {:.1?}, {} attempts",
+                    "{path}: {status}, {bytes} bytes, waited {:.1?}, {} attempts",
                     facts.waited(),
                     facts.attempts()
                 )?;

@@ -17,7 +17,7 @@ pub const DISALLOWED: &[&str] = &["/private/"];
 
 const CHANGED: &str = "Sun, 01 Nov 2020 08:00:00 GMT";
 
-/// What the operator of this site expects of a client named `token` that has one place, or `several`.
+/// What the operator of this site expects of a client named `token` that has one permit, or `several`.
 #[must_use]
 pub fn expected(token: &str, several: bool) -> Expected<'_> {
     // On loopback a request that is on its way arrives within a few milliseconds.
@@ -25,7 +25,7 @@ pub fn expected(token: &str, several: bool) -> Expected<'_> {
     Expected {
         token,
         disallowed: DISALLOWED,
-        gap: CRAWL_DELAY,
+        delay: CRAWL_DELAY,
         travel: Duration::from_millis(travel),
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Left out as the suite's authors do for caches that are no browsers and no CDNs: `browser_only` and `cdn_only`.
 //! hyper's servers cannot send 1xx responses, so the interim tests are played and fail. What else is missing to all of
-//! the optimal ones is wanted: four `partial-store-partial-reuse-*` and their like ask to reuse 5 octets that say of
+//! the optimal ones is wanted: four `partial-store-partial-reuse-*` and their like ask to reuse 5 bytes that say of
 //! themselves that they are 6; `partial-store-partial-complete` asks for the rest of a part without a validator, which
 //! could not be joined; `conditional-lm-fresh-no-lm` asks for a 304 although the response is newer than the caller's;
 //! `vary-normalise-lang-select` takes two lists of languages for one that do not mean the same.

@@ -17,7 +17,7 @@ use tower_etiquette::accept::{Accept, AcceptLayer, Preset};
 use tower_etiquette::{BoxError, Refusal};
 use tower_layer::Layer;
 
-/// Ten pieces of 100 octets and a trailer; it counts what is taken.
+/// Ten pieces of 100 bytes and a trailer; it counts what is taken.
 #[derive(Clone)]
 struct Pieces {
     first: &'static [u8],
@@ -116,7 +116,7 @@ async fn a_body_that_was_looked_at_is_whole() {
         let body = answer.unwrap().into_body();
         assert!(body.starts_with(b"<rss>"), "{fields:?}");
         assert_eq!(body.len(), 1_000, "{fields:?}");
-        assert_eq!(taken, 6, "{fields:?}: 512 octets are in six pieces");
+        assert_eq!(taken, 6, "{fields:?}: 512 bytes are in six pieces");
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::host::{PaceReason, PolicyNumbers};
+use etiquette_core::host::PaceReason;
 use etiquette_core::host_store::{
-    Acquired, HostAsk, HostStore, HostStoreFuture, News, Outage, Seen as Known, Shared,
+    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen as Known, Shared,
 };
 use http::{Request, header};
 use http_body_util::{BodyExt, Empty};
@@ -18,7 +18,7 @@ use tower_etiquette::purpose::{Api, ApiKey, ApiLimit};
 use tower_etiquette::{BoxError, Facts, HostPolicy, Hosts, Purpose, Refusal};
 
 use crate::order::wrap;
-use crate::probe::{Client, GAP, PAUSE, Probe, SITE, STEP, get, hosts};
+use crate::probe::{Client, DELAY, PAUSE, Probe, SITE, STEP, get, hosts};
 
 fn number(n: u32) -> NonZeroU32 {
     NonZeroU32::new(n).unwrap()
@@ -101,7 +101,7 @@ async fn an_api_keeps_its_limit_and_pages_theirs() {
         let order: Vec<_> = order.iter().filter(|p| p.starts_with("/api/")).collect();
         let expected: Vec<_> = (0..12).map(|n| format!("/api/{n}")).collect();
         assert_eq!(order, expected.iter().collect::<Vec<_>>(), "{layers:?}");
-        let page = (GAP + 2 * STEP).as_millis();
+        let page = (DELAY + 2 * STEP).as_millis();
         assert_eq!(starts(&probe, "/page/", begin), [0, page, 2 * page]);
     }
 }
@@ -121,7 +121,7 @@ async fn a_429_of_the_api_pauses_the_host_and_slows_the_api() {
     }
     let back = (STEP + PAUSE).as_millis();
     assert_eq!(starts(&probe, "/page", begin), [back]);
-    // One start in the second before the complaint: that second is the gap now, at half the rate, and no burst.
+    // One start in the second before the complaint: that second is the delay now, at half the rate, and no burst.
     let spaced = [back, back + 2_000, back + 4_000];
     assert_eq!(starts(&probe, "/api/", begin), spaced);
 }
@@ -165,18 +165,18 @@ async fn without_its_key_a_request_is_paced_as_a_page() {
         let response = client.clone().oneshot(bare).await.unwrap();
         response.into_body().collect().await.unwrap();
     }
-    let page = (GAP + 2 * STEP).as_millis();
+    let page = (DELAY + 2 * STEP).as_millis();
     assert_eq!(starts(&probe, "/api/", begin), [0, page, 2 * page]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_dropped_gives_its_place_back() {
+async fn whatever_is_dropped_gives_its_permit_back() {
     let limit = ApiLimit::new(number(1), Duration::from_secs(1)).burst(number(3));
     let api = declare(SITE, limit);
     let hosts = hosts();
     let (client, probe) = stack(&["budget"], &hosts);
     let begin = Instant::now();
-    // The place is the body's.
+    // The permit is the body's.
     let held = client.clone().oneshot(request(&api, "/api/0")).await;
     let held = held.unwrap();
     assert_eq!(
@@ -207,7 +207,7 @@ async fn whatever_is_dropped_gives_its_place_back() {
 async fn the_line_of_an_api_is_bounded_and_refuses_what_comes_too_late() {
     let limit = ApiLimit::new(number(1), Duration::from_secs(60)).burst(number(2));
     let api = declare(SITE, limit);
-    let policy = HostPolicy::new().queue(2).latency_factor(0);
+    let policy = HostPolicy::new().queue_limit(2).latency_factor(0);
     let (client, _) = stack(&["budget"], &Hosts::new(policy.clone()));
     let begin = Instant::now();
     let tasks: Vec<_> = (0..4)
@@ -218,14 +218,14 @@ async fn the_line_of_an_api_is_bounded_and_refuses_what_comes_too_late() {
         let kind = |error: BoxError| Refusal::find(&*error).unwrap().kind();
         came.push((task.await.unwrap()).map_err(kind));
     }
-    // One starts, two wait: for a place, and for a token.
+    // One starts, two wait: for a permit, and for a token.
     assert_eq!(came, [Ok(200), Ok(200), Ok(200), Err("queue_full")]);
     assert_eq!(begin.elapsed(), Duration::from_secs(60) + 2 * STEP);
 
     // At 60, 120 and 180 s the next tokens come; the second and third are too late for those who may wait 100 s.
     let (client, _) = stack(
         &["budget"],
-        &Hosts::new(policy.queue(9).max_wait(Duration::from_secs(100))),
+        &Hosts::new(policy.queue_limit(9).max_wait(Duration::from_secs(100))),
     );
     let begin = Instant::now();
     let tasks: Vec<_> = (0..5)
@@ -260,16 +260,16 @@ async fn too_many_apis_of_one_host_are_refused_and_idle_ones_make_room() {
 
 /// A store that grants everything and writes down under which policy it was asked.
 #[derive(Debug, Default)]
-struct Notes(Mutex<Vec<PolicyNumbers>>);
+struct Notes(Mutex<Vec<HostPolicy>>);
 
 impl HostStore for Notes {
     fn acquire<'a>(&'a self, seen: Known<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
         assert_eq!(ask.ask.api, None, "a store knows no limits of APIs");
-        self.0.lock().unwrap().push(seen.policy.numbers());
+        self.0.lock().unwrap().push(seen.policy.clone());
         Box::pin(async { Ok(Acquired::Granted(Shared::default())) })
     }
 
-    fn tell<'a>(&'a self, _: Known<'a>, _: News) -> HostStoreFuture<'a, ()> {
+    fn tell<'a>(&'a self, _: Known<'a>, _: HostReport) -> HostStoreFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 
@@ -285,7 +285,7 @@ impl HostStore for Notes {
 #[tokio::test(start_paused = true)]
 async fn where_hosts_are_shared_the_stricter_of_budget_and_limit_holds() {
     let store = Arc::new(Notes::default());
-    let policy = HostPolicy::new().latency_factor(0).places(number(3));
+    let policy = HostPolicy::new().latency_factor(0).max_in_flight(number(3));
     let hosts = Hosts::builder()
         .policy(policy)
         .store(Arc::clone(&store) as Arc<dyn HostStore>)
@@ -303,7 +303,10 @@ async fn where_hosts_are_shared_the_stricter_of_budget_and_limit_holds() {
     }
     assert_eq!(starts(&probe, "/api/", begin), [60_000, 120_000]);
     let asked = store.0.lock().unwrap();
-    let asked: Vec<_> = asked.iter().map(|p| (p.min_gap, p.places)).collect();
+    let asked: Vec<_> = asked
+        .iter()
+        .map(|p| (p.get_min_delay(), p.get_max_in_flight()))
+        .collect();
     let (page, api) = (
         (Duration::from_secs(1), number(3)),
         (Duration::from_secs(60), number(2)),

@@ -316,14 +316,14 @@ async fn a_caller_who_does_not_read_holds_neither_the_others_nor_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stored_answer_needs_no_place_under_a_full_limit() {
+async fn a_stored_answer_needs_no_permit_under_a_full_limit() {
     let (client, log) = client(Limit::Under, Mood::Well);
     assert_eq!(get(&client).await.unwrap(), whole(false));
     let other = Request::get("http://site.example/other")
         .body(Empty::new())
         .unwrap();
     let mut other = std::pin::pin!(client.clone().oneshot(other));
-    // The only place is taken by a request that nobody carries on.
+    // The only permit is taken by a request that nobody carries on.
     assert!(timeout(STEP / 2, &mut other).await.is_err());
     assert_eq!(in_time("a hit", get(&client)).await.unwrap(), whole(true));
     assert_eq!(log.asked.load(Ordering::SeqCst), 2);

@@ -1,4 +1,4 @@
-//! Whatever is dropped, and whenever: its place, its turn and its flight are free for others.
+//! Whatever is dropped, and whenever: its permit, its turn and its flight are free for others.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tower_etiquette::{HostSnapshot, Hosts};
 use crate::order::{ALONE, wrap};
 use crate::probe::{Client, Probe, SITE, STEP, get, get_named, hosts, in_time, stack};
 
-/// The first busy page takes: robots.txt, gap, 429, pause, the second try, its body.
+/// The first busy page takes: robots.txt, delay, 429, pause, the second try, its body.
 const LONGEST: Duration = Duration::from_secs(9);
 
 fn snapshot(hosts: &Hosts) -> Option<HostSnapshot> {
@@ -84,7 +84,7 @@ async fn those_who_wait_behind_it_are_woken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_is_dropped_gives_its_place_back() {
+async fn a_body_that_is_dropped_gives_its_permit_back() {
     use http::Request;
     use http_body_util::Empty;
     use tower::ServiceExt;

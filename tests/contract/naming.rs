@@ -39,7 +39,7 @@ const HOSTS: [&str; 3] = ["http://a.example", "https://a.example", "http://b.exa
 struct Sites {
     answers: Arc<Mutex<VecDeque<u8>>>,
     seen: Arc<Mutex<Vec<Seen>>>,
-    /// The token that is shut out, if one is.
+    /// The token that is blocked, if one is.
     closed_to: Option<String>,
 }
 
@@ -230,13 +230,13 @@ async fn take(step: &Step, client: &Client, identity: &Identity, session: &Sessi
         }
         Step::Fetch(host, page) => {
             let mut url = format!("{}/{page}", HOSTS[*host]);
-            let Ok(permit) = session.permit(&url.parse().unwrap()) else {
+            let Ok(grant) = session.grant(&url.parse().unwrap()) else {
                 return;
             };
             // The hops as the client outside of the stack makes them, until a page comes or one is refused.
             loop {
                 let mut request = get(&url);
-                let purpose = Purpose::UserFetch(permit.clone());
+                let purpose = Purpose::UserFetch(grant.clone());
                 request.extensions_mut().insert(purpose);
                 let Ok(answer) = client.clone().oneshot(request).await else {
                     return;
@@ -276,7 +276,7 @@ fn judge(seen: &[Seen], identity: &Identity, purpose: PurposeKind) -> Result<(),
     let own = identity.user_agent(purpose);
     let token = identity.token_for(purpose).as_str();
     for request in seen {
-        // Octet for octet, after a 403 as before it.
+        // Byte for byte, after a 403 as before it.
         prop_assert_eq!(
             &request.names[..],
             std::slice::from_ref(own),
@@ -288,8 +288,8 @@ fn judge(seen: &[Seen], identity: &Identity, purpose: PurposeKind) -> Result<(),
     Ok(())
 }
 
-/// The token that the rules are looked up for is the one in the header: a group with that very name shuts it out.
-async fn shut_out(identity: &Identity, purpose: PurposeKind) -> Result<(), TestCaseError> {
+/// The token that the rules are looked up for is the one in the header: a group with that very name blocks it.
+async fn blocked(identity: &Identity, purpose: PurposeKind) -> Result<(), TestCaseError> {
     let sites = Sites {
         closed_to: Some(identity.token_for(purpose).to_string()),
         ..Sites::default()
@@ -299,11 +299,11 @@ async fn shut_out(identity: &Identity, purpose: PurposeKind) -> Result<(), TestC
     let mut request = get(url);
     let session = Session::new();
     if purpose == PurposeKind::UserFetch {
-        let permit = session.permit(&url.parse().unwrap()).unwrap();
-        request.extensions_mut().insert(Purpose::UserFetch(permit));
+        let grant = session.grant(&url.parse().unwrap()).unwrap();
+        request.extensions_mut().insert(Purpose::UserFetch(grant));
     }
     let error: BoxError = match client.oneshot(request).await {
-        Ok(_) => return Err(TestCaseError::fail("it was not shut out")),
+        Ok(_) => return Err(TestCaseError::fail("it was not blocked")),
         Err(error) => error,
     };
     let refusal = Refusal::find(&*error).unwrap();
@@ -343,7 +343,7 @@ proptest! {
                 judge(&seen, &identity, step.purpose())?;
             }
             for purpose in [PurposeKind::Crawl, PurposeKind::UserFetch] {
-                shut_out(&identity, purpose).await?;
+                blocked(&identity, purpose).await?;
             }
             Ok::<(), TestCaseError>(())
         })?;

@@ -12,7 +12,7 @@ use tower_etiquette::{
     UserAgentLayer,
 };
 
-use crate::probe::{Client, GAP, PAUSE, Probe, get, hosts, identity, in_time};
+use crate::probe::{Client, DELAY, PAUSE, Probe, get, hosts, identity, in_time};
 
 const LAYERS: [&str; 6] = [
     "user_agent",
@@ -132,7 +132,7 @@ async fn all_six_in_every_order() {
         }
         let pages = probe.pages();
         for pair in pages.windows(2) {
-            assert!(pair[1].at - pair[0].at >= GAP, "{layers:?} {pages:?}");
+            assert!(pair[1].at - pair[0].at >= DELAY, "{layers:?} {pages:?}");
             if pair[0].status == 429 {
                 assert!(pair[1].at - pair[0].at >= PAUSE, "{layers:?} {pages:?}");
             }
@@ -162,7 +162,7 @@ async fn each_alone() {
             }
             "budget" => {
                 for pair in pages.windows(2) {
-                    assert!(pair[1].at - pair[0].at >= GAP, "{pages:?}");
+                    assert!(pair[1].at - pair[0].at >= DELAY, "{pages:?}");
                 }
             }
             "retry_after" => {

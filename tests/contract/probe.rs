@@ -22,8 +22,8 @@ pub(crate) const STEP: Duration = Duration::from_millis(40);
 /// The Retry-After of the first answer to `/busy`.
 pub(crate) const PAUSE: Duration = Duration::from_secs(5);
 
-/// The gap of [`hosts`].
-pub(crate) const GAP: Duration = Duration::from_secs(1);
+/// The delay of [`hosts`].
+pub(crate) const DELAY: Duration = Duration::from_secs(1);
 
 /// An instance that panics when it is called without having been ready; a clone of a ready one is not ready.
 #[derive(Debug, Default)]
@@ -98,7 +98,7 @@ impl<B: Send + 'static> Service<Request<B>> for Probe {
                 response = response.header(header::RETRY_AFTER, PAUSE.as_secs());
             }
             let body = Slow {
-                octets: Some(Bytes::from_static(body.as_bytes())),
+                bytes: Some(Bytes::from_static(body.as_bytes())),
                 sleep: Box::pin(sleep(STEP)),
             };
             Ok(response.body(body).unwrap())
@@ -109,7 +109,7 @@ impl<B: Send + 'static> Service<Request<B>> for Probe {
 /// A body that comes a step later than its head.
 #[derive(Debug)]
 pub(crate) struct Slow {
-    octets: Option<Bytes>,
+    bytes: Option<Bytes>,
     sleep: Pin<Box<Sleep>>,
 }
 
@@ -121,10 +121,10 @@ impl Body for Slow {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.octets.is_some() && self.sleep.as_mut().poll(cx).is_pending() {
+        if self.bytes.is_some() && self.sleep.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        Poll::Ready(self.octets.take().map(|octets| Ok(Frame::data(octets))))
+        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
     }
 }
 
@@ -137,11 +137,11 @@ pub(crate) fn identity() -> Identity {
         .unwrap()
 }
 
-/// Host state of its own with a gap of a second, the same after fast answers and slow ones, and pauses of exact length.
+/// Host state of its own with a delay of a second, the same after fast answers and slow ones, and pauses of exact length.
 pub(crate) fn hosts() -> Hosts {
     Hosts::new(
         HostPolicy::new()
-            .min_gap(GAP)
+            .min_delay(DELAY)
             .latency_factor(0)
             .jitter(0.0, 0.0),
     )

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::host_store::{
-    Acquired, HostAsk, HostStore, HostStoreFuture, News, Outage, Seen, Shared,
+    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen, Shared,
 };
 use etiquette_core::robots_txt::StoredRobots;
 use etiquette_core::store::{
@@ -123,7 +123,7 @@ impl HostStore for Table {
         Box::pin(std::future::ready(Ok(Acquired::Granted(Shared::default()))))
     }
 
-    fn tell<'a>(&'a self, seen: Seen<'a>, news: News) -> HostStoreFuture<'a, ()> {
+    fn tell<'a>(&'a self, seen: Seen<'a>, news: HostReport) -> HostStoreFuture<'a, ()> {
         self.note(format!("tell {seen:?} {news:?}"));
         Box::pin(std::future::ready(Ok(())))
     }
@@ -196,7 +196,7 @@ impl World {
         });
         let [responses, files, hosts] = [(); 3].map(|()| Notes::default());
         let policy = HostPolicy::new()
-            .min_gap(Duration::from_millis(10))
+            .min_delay(Duration::from_millis(10))
             .latency_factor(0);
         let shared = Hosts::builder()
             .policy(policy)
@@ -252,13 +252,13 @@ impl World {
 
     /// A page that a person asked for, with this field on the request.
     async fn fetch(&self, session: &Session, method: &Method, field: Option<(&str, &str)>) -> u16 {
-        let permit = session.permit(&PAGE.parse().unwrap()).unwrap();
+        let grant = session.grant(&PAGE.parse().unwrap()).unwrap();
         let mut request = Request::builder().method(method.clone()).uri(PAGE);
         if let Some((name, value)) = field {
             request = request.header(name, value);
         }
         let request = request.body(Empty::new()).unwrap();
-        self.send(request, Purpose::UserFetch(permit)).await
+        self.send(request, Purpose::UserFetch(grant)).await
     }
 
     pub(crate) async fn crawl(&self) -> u16 {
@@ -330,7 +330,7 @@ async fn no_store_learns_what_a_person_read() {
     for (what, status, fields, came) in cases {
         let world = World::new();
         let session = Session::new();
-        // A site is busy once: a second strike would outlast a person's patience.
+        // A site is busy once: a second backoff would outlast a person's patience.
         let mut next = status;
         for field in [None, Some(("x-secret", "1")), Some(("x-secret", "2"))] {
             for _ in 0..2 {
@@ -343,12 +343,12 @@ async fn no_store_learns_what_a_person_read() {
         world.serve(200, fields);
         world.fetch(&session, &Method::HEAD, None).await;
         world.nothing_was_kept(what);
-        // A session that is over keeps nothing for its permits, and nor does anybody else.
-        let permit = session.permit(&PAGE.parse().unwrap()).unwrap();
+        // A session that is over keeps nothing for its grants, and nor does anybody else.
+        let grant = session.grant(&PAGE.parse().unwrap()).unwrap();
         drop(session);
         world.serve(came, fields);
         let request = Request::get(PAGE).body(Empty::new()).unwrap();
-        world.send(request, Purpose::UserFetch(permit)).await;
+        world.send(request, Purpose::UserFetch(grant)).await;
         world.nothing_was_kept(what);
     }
 }

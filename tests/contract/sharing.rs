@@ -4,7 +4,7 @@ use tokio::task::JoinSet;
 use tower_etiquette::Etiquette;
 
 use crate::order::wrap;
-use crate::probe::{Client, GAP, PAUSE, Probe, Seen, get, hosts, identity, in_time};
+use crate::probe::{Client, DELAY, PAUSE, Probe, Seen, get, hosts, identity, in_time};
 
 async fn all(clients: Vec<Client>) {
     let mut tasks = JoinSet::new();
@@ -16,7 +16,7 @@ async fn all(clients: Vec<Client>) {
 
 fn assert_spaced(seen: &[Seen]) {
     for pair in seen.windows(2) {
-        assert!(pair[1].at - pair[0].at >= GAP, "{seen:?}");
+        assert!(pair[1].at - pair[0].at >= DELAY, "{seen:?}");
     }
 }
 

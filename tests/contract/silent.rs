@@ -1,4 +1,4 @@
-//! A request that its caller does not poll any more holds nobody up, and keeps its place.
+//! A request that its caller does not poll any more holds nobody up, and keeps its position.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use tower_etiquette::{BoxError, HostPolicy, Hosts};
 
 use crate::order::wrap;
-use crate::probe::{Client, GAP, Probe, STEP, get, hosts};
+use crate::probe::{Client, DELAY, Probe, STEP, get, hosts};
 
 type Visit = Pin<Box<dyn Future<Output = Result<u16, BoxError>> + Send>>;
 
@@ -47,8 +47,8 @@ async fn whoever_waits_behind_it_goes_on() {
     for task in behind {
         assert_eq!(task.await.unwrap().unwrap(), 200);
     }
-    // Its turn came after the gap. Half a second later it is called, and passed after as long again.
-    let due = PAGE + GAP.as_millis();
+    // Its turn came after the delay. Half a second later it is called, and passed after as long again.
+    let due = PAGE + DELAY.as_millis();
     let first = due + 1_000;
     let second = first + due;
     let expected = [("/0", 0), ("/1", first), ("/2", second)];
@@ -56,7 +56,7 @@ async fn whoever_waits_behind_it_goes_on() {
         starts(&probe, start),
         expected.map(|(p, at)| (p.into(), at))
     );
-    assert_eq!(hosts.totals().waiting, 1, "it has kept its place");
+    assert_eq!(hosts.totals().waiting, 1, "it has kept its position");
     let last = tokio::spawn(visit(&client, "/3"));
     tokio::task::yield_now().await;
     assert_eq!(silent.await.unwrap(), 200);
@@ -78,14 +78,14 @@ async fn many_in_front_are_passed_one_after_the_other() {
     let behind = tokio::spawn(visit(&client, "/1"));
     assert_eq!(behind.await.unwrap().unwrap(), 200);
     // The others are called when the one before them was passed.
-    let at = PAGE + GAP.as_millis() + 1_000 + 2 * 500;
+    let at = PAGE + DELAY.as_millis() + 1_000 + 2 * 500;
     assert_eq!(starts(&probe, start)[1], (String::from("/1"), at));
     drop(silent);
     assert_eq!(hosts.totals().waiting, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_that_is_given_back_goes_to_somebody_who_is_there() {
+async fn a_permit_that_is_given_back_goes_to_somebody_who_is_there() {
     for layer in ["budget", "retry_after"] {
         let (hosts, probe) = (hosts(), Probe::default());
         let client = wrap(layer, &hosts, probe.clone());

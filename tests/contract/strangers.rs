@@ -20,12 +20,12 @@ type Fields = &'static [(&'static str, &'static str)];
 
 /// A request for a person.
 fn asked(session: &Session, fields: Fields) -> Request<Empty<Bytes>> {
-    let permit = session.permit(&PAGE.parse().unwrap()).unwrap();
+    let grant = session.grant(&PAGE.parse().unwrap()).unwrap();
     let mut request = Request::get(PAGE);
     for (name, value) in fields {
         request = request.header(*name, *value);
     }
-    let purpose = Purpose::UserFetch(permit);
+    let purpose = Purpose::UserFetch(grant);
     request.extension(purpose).body(Empty::new()).unwrap()
 }
 

@@ -14,7 +14,7 @@ use tower_etiquette::{
     Refusal, RetryAfterLayer,
 };
 
-use crate::probe::{Client, GAP};
+use crate::probe::{Client, DELAY};
 
 const LATENCY: Duration = Duration::from_millis(100);
 
@@ -117,7 +117,7 @@ struct Stack {
 
 fn policy() -> HostPolicy {
     HostPolicy::new()
-        .min_gap(GAP)
+        .min_delay(DELAY)
         .latency_factor(0)
         .jitter(0.0, 0.0)
 }
@@ -195,7 +195,7 @@ async fn who_never_waits_is_told_when_to_come_back() {
         );
         assert_eq!(stack.get().await.unwrap(), 200, "{order:?}");
         let told = stack.refused().await;
-        assert_eq!(told, ("paused", Some(1_100)), "the gap: {order:?}");
+        assert_eq!(told, ("paused", Some(1_100)), "the delay: {order:?}");
         sleep(Duration::from_millis(999)).await;
         assert_eq!(stack.refused().await, told, "{order:?}");
         sleep(Duration::from_millis(1)).await;
@@ -212,7 +212,7 @@ async fn who_never_waits_is_told_when_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_never_waits_does_not_wait_for_a_place_either() {
+async fn who_never_waits_does_not_wait_for_a_permit_either() {
     for order in ORDERS {
         let stack = order.stack(
             vec![Does::Hangs],
@@ -223,7 +223,7 @@ async fn who_never_waits_does_not_wait_for_a_place_either() {
         let request = Request::get("http://a/").body(Empty::new()).unwrap();
         let hangs = tokio::spawn(client.oneshot(request));
         sleep(Duration::from_secs(5)).await;
-        // The gap is over; when the place comes back nobody knows, but not before a further gap has passed.
+        // The delay is over; when the permit comes back nobody knows, but not before a further delay has passed.
         let told = stack.refused().await;
         assert_eq!(told, ("paused", Some(6_000)), "{order:?}");
         hangs.abort();
@@ -290,7 +290,7 @@ async fn a_retry_that_may_not_wait_hands_the_refusal_on() {
     }
 }
 
-/// The first failure costs a gap, the second in a row a pause of 30 s: that is what each attempt waits for.
+/// The first failure costs a delay, the second in a row a pause of 30 s: that is what each attempt waits for.
 #[tokio::test(start_paused = true)]
 async fn failures_are_sent_again_where_that_is_wanted() {
     for failure in [Does::Breaks, Does::Answers(500), Does::Answers(502)] {
@@ -314,7 +314,7 @@ async fn failures_are_sent_again_where_that_is_wanted() {
             let response = outcome.unwrap();
             assert_eq!(response.status(), 200, "{told}");
             assert_eq!(Facts::of(&response).unwrap().attempts(), 3, "{told}");
-            // 100 ms of latency and a gap; 100 ms again, and the pause.
+            // 100 ms of latency and a delay; 100 ms again, and the pause.
             assert_eq!(stack.site.arrivals(), [0, 1_100, 31_200], "{told}");
         }
     }
@@ -361,7 +361,7 @@ async fn a_start_is_counted_once() {
             |budget| budget,
         );
         stack.get().await.unwrap();
-        assert_eq!(stack.snapshot().pace.gap, 2 * GAP, "{order:?}");
+        assert_eq!(stack.snapshot().pace.delay, 2 * DELAY, "{order:?}");
     }
     // Alone the retry layer counts.
     let hosts = Hosts::new(policy());
@@ -377,10 +377,10 @@ async fn a_start_is_counted_once() {
     }
 }
 
-/// With a gap of nothing the pace at which the site complained is learnt: one request, and not one for each layer.
+/// With a delay of nothing the pace at which the site complained is learnt: one request, and not one for each layer.
 #[tokio::test(start_paused = true)]
 async fn the_pace_that_is_learnt_counts_a_start_once() {
-    let hosts = Hosts::new(policy().min_gap(Duration::ZERO));
+    let hosts = Hosts::new(policy().min_delay(Duration::ZERO));
     let site = Site::new(vec![Does::AsksToWait(429, 5)]);
     let budget = HostBudgetLayer::new(hosts.clone()).layer(site.service());
     let retry = RetryAfterLayer::new(hosts.clone()).attempts(NonZeroU32::MIN);
@@ -389,15 +389,15 @@ async fn the_pace_that_is_learnt_counts_a_start_once() {
     client.oneshot(request).await.unwrap();
     let snapshot = hosts.snapshot(&"http://a/".parse().unwrap());
     let pace = snapshot.unwrap().unwrap().pace;
-    assert_eq!(pace.gap, Duration::from_secs(2));
+    assert_eq!(pace.delay, Duration::from_secs(2));
 }
 
 /// A pause that only a retry layer below a budget knows of holds what the budget lets go, and does not let it go in one
 /// heap afterwards.
 #[tokio::test(start_paused = true)]
-async fn what_is_held_below_a_budget_is_let_go_by_its_gap() {
+async fn what_is_held_below_a_budget_is_let_go_by_its_delay() {
     let (outer, inner) = (
-        Hosts::new(policy().places(NonZeroU32::new(3).unwrap())),
+        Hosts::new(policy().max_in_flight(NonZeroU32::new(3).unwrap())),
         Hosts::new(policy()),
     );
     let site = Site::new(vec![Does::AsksToWait(429, 10)]);
@@ -415,7 +415,7 @@ async fn what_is_held_below_a_budget_is_let_go_by_its_gap() {
     for one in all {
         assert_eq!(one.await.unwrap().unwrap().status(), 200);
     }
-    // Three were under way when the pause ended at 10.1 s, each of them a gap after the one before.
+    // Three were under way when the pause ended at 10.1 s, each of them a delay after the one before.
     let expected = [0, 10_100, 11_100, 12_100, 13_100, 14_100];
     assert_eq!(site.arrivals(), expected);
     assert_eq!(outer.totals().in_flight, 0);

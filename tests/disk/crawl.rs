@@ -54,13 +54,7 @@ async fn a_second_run_costs_only_conditional_requests() {
         .unwrap();
     let folder = Folder::new();
     let (start, cache) = (site.url("/"), cache(&folder));
-    let options = [
-        &start,
-        &cache,
-        "--allow-private",
-        "--min-gap=0.03",
-        "--quiet",
-    ];
+    let options = [&start, &cache, "--allow-private", "--delay=0.03", "--quiet"];
     let first = crawl(&options).await;
     assert_eq!(first.runs[0].network, 4, "{:?}", first.runs);
     site.log().next_run();
@@ -115,7 +109,7 @@ async fn killed_inside_a_pause_and_started_again_it_sends_nothing_before_its_end
         .unwrap();
     let folder = Folder::new();
     let (start, cache) = (site.url("/"), cache(&folder));
-    let options = [start.as_str(), &cache, "--allow-private", "--min-gap=0.03"];
+    let options = [start.as_str(), &cache, "--allow-private", "--delay=0.03"];
     // The pause is longer than it waits, so that it tells of the 429 at once. What it has told of is on the disk.
     let mut first = spawn(&[&options[..], &["--max-wait=1"]].concat());
     let out = BufReader::new(first.stdout.take().unwrap());
@@ -137,7 +131,7 @@ async fn killed_inside_a_pause_and_started_again_it_sends_nothing_before_its_end
     assert!(lines.last().unwrap().contains("refused"), "{lines:?}");
     let before = site.log().entries().len();
     let outcome = tokio::task::spawn_blocking(move || {
-        let options = [start.as_str(), &cache, "--allow-private", "--min-gap=0.03"];
+        let options = [start.as_str(), &cache, "--allow-private", "--delay=0.03"];
         spawn(&options).wait_with_output().unwrap()
     })
     .await

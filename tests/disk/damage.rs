@@ -77,8 +77,8 @@ async fn check(store: &DiskStore, case: u64) -> usize {
         let name = key(&page.to_string());
         for variant in store.get(&name).await.unwrap_or_default() {
             assert_eq!(variant.head.headers()["x-page"], page.to_string(), "{case}");
-            if let Ok(Some(octets)) = store.body(&name, &variant.head).await {
-                assert_eq!(octets, body(page), "{case}");
+            if let Ok(Some(bytes)) = store.body(&name, &variant.head).await {
+                assert_eq!(bytes, body(page), "{case}");
                 found += 1;
             }
         }
@@ -98,17 +98,17 @@ async fn check(store: &DiskStore, case: u64) -> usize {
 }
 
 #[tokio::test]
-async fn random_octets_in_the_database_are_a_miss() {
+async fn random_bytes_in_the_database_are_a_miss() {
     let whole = Folder::new();
     fill(&whole.0).await;
     let file = whole.0.join("etiquette.redb");
-    let octets = std::fs::read(&file).unwrap();
+    let bytes = std::fs::read(&file).unwrap();
     // Most of the file is empty: damage is done where something stands.
-    let used: Vec<usize> = (0..octets.len()).filter(|&at| octets[at] != 0).collect();
+    let used: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let (mut some, mut all, mut reported) = (0, 0, 0);
     let hook = std::panic::take_hook();
-    // The database's code panics over some octets; that is caught and becomes an error.
+    // The database's code panics over some bytes; that is caught and becomes an error.
     std::panic::set_hook(Box::new(|_| {}));
     for case in 0..60 {
         let folder = Folder::new();
@@ -117,7 +117,7 @@ async fn random_octets_in_the_database_are_a_miss() {
         for file in whole.bodies() {
             std::fs::copy(&file, bodies.join(file.file_name().unwrap())).unwrap();
         }
-        let mut damaged = octets.clone();
+        let mut damaged = bytes.clone();
         for _ in 0..1 + dice.roll(4) {
             let at = used[dice.roll(used.len() as u64) as usize];
             let length = 1 + dice.roll(24) as usize;
@@ -126,10 +126,10 @@ async fn random_octets_in_the_database_are_a_miss() {
             }
         }
         std::fs::write(folder.0.join("etiquette.redb"), damaged).unwrap();
-        let troubles: Arc<AtomicUsize> = Arc::default();
-        let counting = Arc::clone(&troubles);
+        let errors: Arc<AtomicUsize> = Arc::default();
+        let counting = Arc::clone(&errors);
         let opened = tokio::spawn(async move {
-            let store = DiskStore::open(&folder.0).unwrap().on_trouble(move |_| {
+            let store = DiskStore::open(&folder.0).unwrap().on_error(move |_| {
                 counting.fetch_add(1, Ordering::SeqCst);
             });
             check(&store, case).await
@@ -137,7 +137,7 @@ async fn random_octets_in_the_database_are_a_miss() {
         let found = opened.await.unwrap();
         some += usize::from(found > 0);
         all += usize::from(found == PAGES as usize + 1 + HOSTS.len());
-        reported += usize::from(troubles.load(Ordering::SeqCst) > 0);
+        reported += usize::from(errors.load(Ordering::SeqCst) > 0);
     }
     std::panic::set_hook(hook);
     assert!(
@@ -150,9 +150,9 @@ async fn random_octets_in_the_database_are_a_miss() {
 async fn a_file_that_cannot_be_read_is_a_miss_that_is_reported() {
     let folder = Folder::new();
     fill(&folder.0).await;
-    let troubles: Arc<AtomicUsize> = Arc::default();
-    let counting = Arc::clone(&troubles);
-    let store = DiskStore::open(&folder.0).unwrap().on_trouble(move |_| {
+    let errors: Arc<AtomicUsize> = Arc::default();
+    let counting = Arc::clone(&errors);
+    let store = DiskStore::open(&folder.0).unwrap().on_error(move |_| {
         counting.fetch_add(1, Ordering::SeqCst);
     });
     // A folder stands where the file was, which no permission changes.
@@ -160,10 +160,10 @@ async fn a_file_that_cannot_be_read_is_a_miss_that_is_reported() {
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
     assert_eq!(check(&store, 0).await, PAGES as usize + HOSTS.len());
-    assert_eq!(troubles.load(Ordering::SeqCst), 1);
+    assert_eq!(errors.load(Ordering::SeqCst), 1);
     // The next look does not stumble over it again.
     assert_eq!(check(&store, 0).await, PAGES as usize + HOSTS.len());
-    assert_eq!(troubles.load(Ordering::SeqCst), 1);
+    assert_eq!(errors.load(Ordering::SeqCst), 1);
 }
 
 #[test]

@@ -68,12 +68,12 @@ fn limited() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let troubles: Arc<AtomicUsize> = Arc::default();
-        let counting = Arc::clone(&troubles);
-        let store = DiskStore::open(folder).unwrap().on_trouble(move |_| {
+        let errors: Arc<AtomicUsize> = Arc::default();
+        let counting = Arc::clone(&errors);
+        let store = DiskStore::open(folder).unwrap().on_error(move |_| {
             counting.fetch_add(1, Ordering::SeqCst);
         });
-        let told = || troubles.swap(0, Ordering::SeqCst);
+        let told = || errors.swap(0, Ordering::SeqCst);
         // A body that does not fit.
         let client = ConditionalCacheLayer::new()
             .store(store.clone())
@@ -90,7 +90,7 @@ fn limited() {
         // Heads, until the database does not fit either.
         let filler = "x".repeat(200_000);
         let mut puts = 0;
-        while troubles.load(Ordering::SeqCst) == 0 {
+        while errors.load(Ordering::SeqCst) == 0 {
             let head = head(&[("x-filler", &filler)], Selecting::default());
             let name = key(&puts.to_string());
             drop(store.put(&name, head, Bytes::new(), &[]).await);
@@ -167,7 +167,7 @@ async fn a_full_disk_costs_no_request_and_no_pause() {
     let length = std::fs::metadata(folder.0.join("etiquette.redb"))
         .unwrap()
         .len();
-    // In blocks of 512 or 1,024 octets, as the shell has it. The signal is ignored, so that the write fails.
+    // In blocks of 512 or 1,024 bytes, as the shell has it. The signal is ignored, so that the write fails.
     let limit = format!(
         "trap '' XFSZ; ulimit -S -f {}; exec \"$0\" \"$@\"",
         length / 512 + 64

@@ -29,7 +29,7 @@ impl Dice {
     }
 }
 
-/// The body of a version: every octet depends on it.
+/// The body of a version: every byte depends on it.
 fn body(version: u64) -> Bytes {
     let length = usize::try_from(1 + version % 40_000).unwrap();
     let unit = version.to_be_bytes();
@@ -122,7 +122,7 @@ fn check(folder: &Folder, last: &BTreeMap<String, String>, round: u64) {
         let store = DiskStore::with_max_bytes(&folder.0, LIMIT).unwrap();
         assert!(
             store.bytes() <= LIMIT,
-            "round {round}: {} octets",
+            "round {round}: {} bytes",
             store.bytes()
         );
         for number in 0..KEYS {
@@ -138,14 +138,14 @@ fn check(folder: &Folder, last: &BTreeMap<String, String>, round: u64) {
                     .unwrap()
                     .parse()
                     .unwrap();
-                let octets = store.body(&name, &variant.head).await.unwrap().unwrap();
-                assert_eq!(octets, body(version), "round {round}: {number}");
+                let bytes = store.body(&name, &variant.head).await.unwrap().unwrap();
+                assert_eq!(bytes, body(version), "round {round}: {number}");
             }
         }
         let files = std::fs::read_dir(folder.0.join("bodies")).unwrap();
         let size: u64 = files
             .map(|file| file.unwrap().metadata().unwrap().len())
             .sum();
-        assert!(size <= LIMIT, "round {round}: {size} octets of files");
+        assert!(size <= LIMIT, "round {round}: {size} bytes of files");
     });
 }

@@ -219,11 +219,11 @@ async fn it_stays_below_its_limit() {
 #[tokio::test]
 async fn damage_is_a_miss_that_is_reported() {
     let folder = Folder::new();
-    let troubles: Arc<AtomicUsize> = Arc::default();
+    let errors: Arc<AtomicUsize> = Arc::default();
     let open = || {
-        let troubles = Arc::clone(&troubles);
-        DiskStore::open(&folder.0).unwrap().on_trouble(move |_| {
-            troubles.fetch_add(1, Ordering::SeqCst);
+        let errors = Arc::clone(&errors);
+        DiskStore::open(&folder.0).unwrap().on_error(move |_| {
+            errors.fetch_add(1, Ordering::SeqCst);
         })
     };
     let store = open();
@@ -244,7 +244,7 @@ async fn damage_is_a_miss_that_is_reported() {
         );
         assert!(store.get(&key(name)).await.unwrap().is_empty());
     }
-    assert_eq!(troubles.load(Ordering::SeqCst), 3);
+    assert_eq!(errors.load(Ordering::SeqCst), 3);
     // A body that is gone is a miss of the layer too.
     store
         .put(
@@ -292,15 +292,15 @@ async fn a_database_that_is_no_database_is_set_aside() {
 }
 
 #[tokio::test]
-async fn robots_txt_survives_with_its_octets() {
+async fn robots_txt_survives_with_its_bytes() {
     let folder = Folder::new();
     let key = RobotsKey {
         origin: Origin::of(&"http://site.example".parse().unwrap()).unwrap(),
         token: "ExampleBot".parse().unwrap(),
     };
-    let record = |octets: Option<&'static str>| StoredRobots {
+    let record = |bytes: Option<&'static str>| StoredRobots {
         copy: Some(StoredCopy {
-            outcome: StoredOutcome::Rules(octets.map(|text| Bytes::from_static(text.as_bytes()))),
+            outcome: StoredOutcome::Rules(bytes.map(|text| Bytes::from_static(text.as_bytes()))),
             validators: Validators::default(),
             confirmed: SystemTime::UNIX_EPOCH + Duration::from_secs(1_784_550_000),
             life: Duration::from_secs(3_600),

@@ -208,7 +208,7 @@ async fn each_kind_of_pause_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strikes_are_kept_until_they_are_forgiven_and_then_forgotten() {
+async fn backoff_is_kept_until_it_is_forgiven_and_then_forgotten() {
     let (folder, clock) = (Folder::new(), clock());
     let site = Site::new(&[(429, Some(1)), (200, None), (429, Some(1))]);
     let first = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
@@ -217,16 +217,25 @@ async fn strikes_are_kept_until_they_are_forgiven_and_then_forgotten() {
     }
     drop(first);
     let uri = "http://site.example/".parse().unwrap();
-    let strikes = |hosts: &Hosts| hosts.snapshot(&uri).unwrap().map_or(0, |host| host.strikes);
+    let backoff_level = |hosts: &Hosts| {
+        hosts
+            .snapshot(&uri)
+            .unwrap()
+            .map_or(0, |host| host.backoff_level)
+    };
     let mut left = 2;
     for _ in 0..100 {
         let hosts = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
-        assert!(strikes(&hosts) <= left, "{} of {left}", strikes(&hosts));
+        assert!(
+            backoff_level(&hosts) <= left,
+            "{} of {left}",
+            backoff_level(&hosts)
+        );
         for _ in 0..4 {
             ask(&site, &hosts).await;
             sleep(Duration::from_secs(60)).await;
         }
-        left = strikes(&hosts);
+        left = backoff_level(&hosts);
     }
     assert_eq!(left, 0);
     let store = DiskStore::open(&folder.0).unwrap();
@@ -329,13 +338,13 @@ async fn of_a_person_s_page_only_the_host_is_kept() {
     let site = Site::new(&[(200, None), (429, Some(60))]);
     let client = stack(&folder, &clock).service(site.service());
     let mut request = get("/a-private-path?and=query");
-    let permit = Session::new().permit(request.uri()).unwrap();
-    request.extensions_mut().insert(Purpose::UserFetch(permit));
+    let grant = Session::new().grant(request.uri()).unwrap();
+    request.extensions_mut().insert(Purpose::UserFetch(grant));
     let response = client.oneshot(request).await.unwrap();
     assert_eq!(response.status(), 429);
     drop(response);
-    let octets = std::fs::read(folder.0.join("etiquette.redb")).unwrap();
-    let holds = |text: &[u8]| octets.windows(text.len()).any(|part| part == text);
+    let bytes = std::fs::read(folder.0.join("etiquette.redb")).unwrap();
+    let holds = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
     assert!(holds(b"site.example"));
     assert!(!holds(b"a-private-path") && !holds(b"and=query"));
     // The pause holds for the next process all the same.
@@ -439,7 +448,7 @@ async fn a_journal_that_hangs_holds_an_answer_for_five_seconds() {
     // A host whose record cannot be read counts as one that asked for a pause.
     let uri = "http://unknown.example/".parse().unwrap();
     let unknown = hosts.snapshot(&uri).unwrap().unwrap();
-    assert_eq!(unknown.strikes, 1);
+    assert_eq!(unknown.backoff_level, 1);
     let now = hosts.clock().now();
     let left = unknown
         .paused_until
@@ -487,16 +496,16 @@ async fn a_record_that_was_changed_on_the_disk_is_not_believed() {
     let record = store.records()[0].1.clone().unwrap().encode();
     drop(store);
     let file = folder.0.join("etiquette.redb");
-    let mut octets = std::fs::read(&file).unwrap();
-    let places: Vec<usize> = (0..octets.len() - record.len())
-        .filter(|&place| octets[place..].starts_with(&record))
+    let mut bytes = std::fs::read(&file).unwrap();
+    let places: Vec<usize> = (0..bytes.len() - record.len())
+        .filter(|&place| bytes[place..].starts_with(&record))
         .collect();
     assert!(!places.is_empty());
     for place in places {
         // In the middle of the pause.
-        octets[place + 20] ^= 0x40;
+        bytes[place + 20] ^= 0x40;
     }
-    std::fs::write(&file, octets).unwrap();
+    std::fs::write(&file, bytes).unwrap();
     let store = DiskStore::open(&folder.0).unwrap();
     assert_eq!(store.records(), [("site.example".to_owned(), None)]);
     let hosts = Hosts::builder()
@@ -505,7 +514,7 @@ async fn a_record_that_was_changed_on_the_disk_is_not_believed() {
         .journal(Arc::new(store.clone()))
         .build();
     let host = hosts.snapshot(get("/").uri()).unwrap().unwrap();
-    assert!(host.paused_until.is_some() && host.strikes == 1);
+    assert!(host.paused_until.is_some() && host.backoff_level == 1);
     // It is written anew, so that the next restart does not begin again.
     store.keep("other.example", None).await.unwrap();
     assert!(store.records()[0].1.is_some());

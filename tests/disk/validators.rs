@@ -202,8 +202,8 @@ async fn own_conditions_ranges_heads_and_people_are_answered_as_ever() {
     let session = Session::new();
     for _ in 0..2 {
         let mut request = page("/tag");
-        let permit = session.permit(request.uri()).unwrap();
-        request.extensions_mut().insert(Purpose::UserFetch(permit));
+        let grant = session.grant(request.uri()).unwrap();
+        request.extensions_mut().insert(Purpose::UserFetch(grant));
         let got = get(&site, &layer, request).await;
         assert_eq!((got.status, &got.body[..]), (200, &b"version 0"[..]));
     }

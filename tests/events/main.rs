@@ -42,7 +42,7 @@ fn hosts() -> HostsBuilder {
     let policy = HostPolicy::new()
         .jitter(0.0, 0.0)
         .latency_factor(0)
-        .min_gap(Duration::from_secs(2));
+        .min_delay(Duration::from_secs(2));
     Hosts::builder().policy(policy)
 }
 
@@ -120,8 +120,8 @@ async fn story(hosts: Hosts) {
     let uri = closed.parse().expect("a valid URI");
     let origin = tower_etiquette::Origin::of(&uri).expect("an origin");
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let start = hosts.try_start(&origin).expect("the gap is over");
-    hosts.try_start(&origin).expect_err("the place is taken");
+    let start = hosts.try_start(&origin).expect("the delay is over");
+    hosts.try_start(&origin).expect_err("the permit is taken");
     drop(start);
 }
 
@@ -135,6 +135,6 @@ where
         .header(header::AUTHORIZATION, SECRET)
         .body(Body::default())?;
     let response = client.oneshot(request).await?;
-    let octets = response.into_body().collect().await.map_err(Into::into)?;
-    Ok(String::from_utf8(octets.to_bytes().to_vec())?)
+    let bytes = response.into_body().collect().await.map_err(Into::into)?;
+    Ok(String::from_utf8(bytes.to_bytes().to_vec())?)
 }

@@ -104,7 +104,7 @@ fn what_happens_is_counted_without_the_host() {
         ("etiquette_robots_refused_total reason=disallowed", 1),
         // robots.txt twice, the page three times, and the one that was started by hand.
         ("etiquette_starts_total scope=host", 6),
-        ("etiquette_strikes_total scope=host", 1),
+        ("etiquette_backoffs_total scope=host", 1),
     ];
     let expected: BTreeMap<String, u64> = expected.map(|(key, n)| (key.into(), n)).into();
     assert_eq!(kept.counted(), expected);

@@ -87,7 +87,7 @@ fn each_happening_is_told_once_and_names_no_url() {
     let told: Vec<&str> = lines.iter().map(String::as_str).collect();
     let budget = "host_budget";
     let expected = [
-        // robots.txt first, then the page a gap later.
+        // robots.txt first, then the page a delay later.
         format!("DEBUG {budget} starts: scope=host host=site.example waited_s=0.0"),
         "DEBUG robots robots.txt: origin=http://site.example outcome=rules".into(),
         format!("DEBUG {budget} waits: scope=host host=site.example"),
@@ -95,7 +95,7 @@ fn each_happening_is_told_once_and_names_no_url() {
         format!(
             "INFO {budget} paused: scope=host host=site.example cause=throttled for_s=30.0 until_unix"
         ),
-        format!("INFO {budget} slowed down: scope=host host=site.example strikes=1 rate=0.5"),
+        format!("INFO {budget} slowed down: scope=host host=site.example backoff_level=1 rate=0.5"),
         "INFO retry_after sends again: host=site.example cause=throttled attempt=2".into(),
         // After the pause robots.txt is read again, before the page.
         format!("DEBUG {budget} waits: scope=host host=site.example"),

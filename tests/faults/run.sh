@@ -14,7 +14,7 @@ cd "$copy"
 
 state=crates/etiquette-core/src/host/state.rs
 answered=crates/etiquette-core/src/host/answered.rs
-strikes=crates/etiquette-core/src/host/strikes.rs
+backoff=crates/etiquette-core/src/host/backoff.rs
 classify=crates/etiquette-core/src/host/classify.rs
 budget=crates/tower-etiquette/src/host_budget/service.rs
 host=crates/tower-etiquette/src/hosts/host.rs
@@ -50,7 +50,7 @@ fault() {
     fi
     find crates -name '*.sound' | while read -r sound; do mv "$sound" "${sound%.sound}"; done
     # A restored file is older than the build of the faulty one.
-    touch "$state" "$answered" "$strikes" "$classify" "$budget" "$host" "$line" "$ticket"
+    touch "$state" "$answered" "$backoff" "$classify" "$budget" "$host" "$line" "$ticket"
 }
 
 # seeded NAME TEST FILE PERL-SUBSTITUTION: the same for a test that is named by cargo's arguments.
@@ -79,22 +79,22 @@ seeded() {
 }
 
 wanted=$*
-fault shorter-value-shortens 429-shorter-later "$strikes" \
+fault shorter-value-shortens 429-shorter-later "$backoff" \
     's/map_or\(end, \|old\| old\.max\(end\)\)/map_or(end, |_| end)/'
-fault rate-not-lowered 429-seconds,503-seconds,429-places-only,recovery,crawl-delay-after-429,429-for-ever-short "$strikes" \
+fault rate-not-lowered 429-seconds,503-seconds,429-places-only,recovery,crawl-delay-after-429,429-for-ever-short "$backoff" \
     's/self\.rate = \(self\.rate \/ 2\.0\)[^;]*;/let _ = floor;/'
 fault queue-leaks-into-pause 429-seconds,429-date,503-seconds,pause-with-queue,order- "$state" \
     's/impl HostState \{/impl HostState {\n    \/\/\/ A fault.\n    pub fn leak(&mut self) { self.pause_until = None; }/' \
     "$line" \
     's/let decision = core\.decide/core.state.leak(); let decision = core.decide/'
 fault place-back-before-body-ends body-holds-permit,gap-from-end "$budget" \
-    's/let permit = \(!ended\)\.then_some\(permit\);/let _ = ended; drop(permit); let permit = None;/'
+    's/let grant = \(!ended\)\.then_some\(grant\);/let _ = ended; drop(grant); let grant = None;/'
 fault zero-is-at-once 429-zero "$classify" \
     's/\n\s*\.filter\(\|wait\| !wait\.is_zero\(\)\);/;/'
 fault every-429-of-a-burst-counts 429-burst-one-incident,429-burst-no-header "$answered" \
-    's/received\.started <= strike\)/received.started > now.max(strike))/'
+    's/received\.started <= backoff\)/received.started > now.max(backoff))/'
 fault cancelled-leave-phantoms cancel-waiting-head,cancel-waiting-many "$ticket" \
-    's/Holding::Line => self\.host\.leave\(self\.place, self\.ask\)/Holding::Line => {}/'
+    's/Holding::Line => self\.host\.leave\(self\.position, self\.ask\)/Holding::Line => {}/'
 models='-p tower-etiquette --lib hosts::model'
 seeded a-cancelled-head-wakes-nobody "$models" "$line" \
     's/wake\(wakers\.into_iter\(\)\.flatten\(\)\);/drop(wakers);/'

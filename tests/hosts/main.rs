@@ -65,8 +65,8 @@ fn ten_thousand_hosts_are_owed_nothing() {
     let findings = sim::simulate(10_000);
     assert_eq!(findings.violations, 0, "{findings:?}");
     assert!(findings.used >= 0.98, "{findings:?}");
-    let last_gap = findings.last_gap.expect("some sites complain for ever");
-    assert!(last_gap.as_secs() >= 3_600, "{findings:?}");
+    let last_delay = findings.last_delay.expect("some sites complain for ever");
+    assert!(last_delay.as_secs() >= 3_600, "{findings:?}");
     assert!(
         findings.most_remembered <= 10_000 && findings.days > 0.5,
         "{findings:?}"
@@ -76,7 +76,7 @@ fn ten_thousand_hosts_are_owed_nothing() {
 
 fn defaults() -> Value {
     json!({
-        "cap": 1, "min_gap": 1.0, "default_pause": 60, "default_pause_503": 30, "latency": 0.1, "body_time": 0,
+        "cap": 1, "min_delay": 1.0, "default_pause": 60, "default_pause_503": 30, "latency": 0.1, "body_time": 0,
         "queue_per_host": 40, "latency_scaling": false, "max_wait_user": 10,
     })
 }
@@ -103,9 +103,9 @@ fn timeline() -> impl Strategy<Value = Value> {
         any::<bool>(),
         any::<bool>(),
     )
-        .prop_map(|(cap, min_gap, max_wait, scaling, retry)| {
+        .prop_map(|(cap, min_delay, max_wait, scaling, retry)| {
             json!({
-                "cap": cap, "min_gap": min_gap, "max_wait": max_wait, "latency_scaling": scaling,
+                "cap": cap, "min_delay": min_delay, "max_wait": max_wait, "latency_scaling": scaling,
                 "auto_retry": retry,
             })
         });
@@ -196,8 +196,8 @@ fn judge(scenario: &Scenario, played: &Played) -> Result<(), String> {
     for host in ["a", "b"] {
         let arrivals: Vec<_> = played.arrivals.iter().filter(|a| a.host == host).collect();
         pauses_hold(scenario, &arrivals)?;
-        gaps_hold(scenario, &arrivals)?;
-        places_hold(scenario, &arrivals)?;
+        delays_hold(scenario, &arrivals)?;
+        permits_hold(scenario, &arrivals)?;
         slower_afterwards(scenario, &arrivals)?;
         first_come_first_served(scenario, &arrivals)?;
     }
@@ -243,23 +243,23 @@ fn pauses_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String>
     Ok(())
 }
 
-fn gaps_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
-    let gap = scenario.number("min_gap").expect("a gap");
-    let one_place = scenario.number("cap") == Some(1.0);
+fn delays_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
+    let delay = scenario.number("min_delay").expect("a delay");
+    let one_permit = scenario.number("cap") == Some(1.0);
     for pair in arrivals.windows(2) {
-        if pair[1].at - pair[0].at < gap - EPSILON {
+        if pair[1].at - pair[0].at < delay - EPSILON {
             return Err(format!("starts at {} and {}", pair[0].at, pair[1].at));
         }
         let end = pair[0].end.unwrap_or(f64::INFINITY);
-        if one_place && pair[1].at - end < gap - EPSILON {
+        if one_permit && pair[1].at - end < delay - EPSILON {
             return Err(format!("end at {end}, start at {}", pair[1].at));
         }
     }
     Ok(())
 }
 
-fn places_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
-    let places = scenario.number("cap").expect("places") as usize;
+fn permits_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
+    let permits = scenario.number("cap").expect("max_in_flight") as usize;
     for arrival in arrivals {
         let under_way = arrivals
             .iter()
@@ -270,16 +270,16 @@ fn places_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String>
             .count();
         // Those that start and end within one instant are not under way together.
         let instant = arrivals.iter().filter(|a| a.at == arrival.at).count();
-        if under_way > places && instant <= 1 {
+        if under_way > permits && instant <= 1 {
             return Err(format!("{under_way} under way at {}", arrival.at));
         }
     }
     Ok(())
 }
 
-/// From a 429 or 503 to a minute after its pause at least, the gap is twice the configured one.
+/// From a 429 or 503 to a minute after its pause at least, the delay is twice the configured one.
 fn slower_afterwards(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
-    let gap = scenario.number("min_gap").expect("a gap");
+    let delay = scenario.number("min_delay").expect("a delay");
     for index in 0..arrivals.len() {
         let Some((head, wait, 429 | 503)) = asked(scenario, arrivals, index) else {
             continue;
@@ -291,7 +291,7 @@ fn slower_afterwards(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), S
             .collect();
         if let Some(pair) = slow
             .windows(2)
-            .find(|pair| pair[1] - pair[0] < 2.0 * gap - EPSILON)
+            .find(|pair| pair[1] - pair[0] < 2.0 * delay - EPSILON)
         {
             return Err(format!("after the pause of {head}: starts at {pair:?}"));
         }

@@ -29,7 +29,7 @@ const BUFFERS: usize = 4 << 20;
 /// lies in the buffers of the two ends is more than what was read.
 struct Counting {
     address: SocketAddr,
-    /// For each path the octets of its body that were handed over, once its connection is over.
+    /// For each path the bytes of its body that were handed over, once its connection is over.
     sent: Arc<Mutex<HashMap<String, usize>>>,
 }
 
@@ -46,8 +46,8 @@ impl Counting {
             while let Ok((stream, _)) = listener.accept().await {
                 let counts = Arc::clone(&counts);
                 tokio::spawn(async move {
-                    if let Some((path, octets)) = converse(stream).await {
-                        counts.lock().unwrap().insert(path, octets);
+                    if let Some((path, bytes)) = converse(stream).await {
+                        counts.lock().unwrap().insert(path, bytes);
                     }
                 });
             }
@@ -59,8 +59,8 @@ impl Counting {
         format!("http://{}{path}", self.address)
     }
 
-    /// The octets of the body of `path`, once its connection is over.
-    async fn octets_of(&self, path: &str) -> usize {
+    /// The bytes of the body of `path`, once its connection is over.
+    async fn bytes_of(&self, path: &str) -> usize {
         let over = || self.sent.lock().unwrap().get(path).copied();
         eventually(path, || over().is_some()).await;
         over().unwrap()
@@ -91,15 +91,15 @@ async fn converse(mut stream: TcpStream) -> Option<(String, usize)> {
     );
     stream.write_all(head.as_bytes()).await.ok()?;
     let piece = vec![b' '; 16 << 10];
-    let mut octets = first.len();
-    while octets < BODY {
-        let most = piece.len().min(BODY - octets);
+    let mut bytes = first.len();
+    while bytes < BODY {
+        let most = piece.len().min(BODY - bytes);
         match stream.write(&piece[..most]).await {
-            Ok(taken) if taken > 0 => octets += taken,
+            Ok(taken) if taken > 0 => bytes += taken,
             _ => break,
         }
     }
-    Some((path, octets))
+    Some((path, bytes))
 }
 
 fn feeds_only() -> AcceptLayer {
@@ -112,13 +112,13 @@ async fn refused_bodies_stay_on_the_site(wire: Wire) {
     for path in ["/film", "/nameless-page", "/406"] {
         let refused = client.refused(&site.url(path)).await;
         assert!(matches!(refused, Refusal::Type(_)), "{path}: {refused:?}");
-        let octets = site.octets_of(path).await;
-        assert!(octets < BUFFERS, "{path}: {octets} of {BODY} octets");
+        let bytes = site.bytes_of(path).await;
+        assert!(bytes < BUFFERS, "{path}: {bytes} of {BODY} bytes");
     }
     // The same body, asked for: all of it.
     let page = client.get(&site.url("/feed")).await.unwrap();
     assert_eq!(page.body.len(), BODY);
-    assert_eq!(site.octets_of("/feed").await, BODY);
+    assert_eq!(site.bytes_of("/feed").await, BODY);
 }
 
 async fn a_406_is_an_error_and_no_second_try(wire: Wire) {

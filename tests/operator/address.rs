@@ -13,10 +13,10 @@ use tower_etiquette::{HostPolicy, Hosts};
 use crate::client::{TOKEN, identity, millis, policy};
 
 const NAMES: usize = 8;
-const GAP: Duration = Duration::from_millis(100);
+const DELAY: Duration = Duration::from_millis(100);
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A client for which every name leads to this machine; hosts of its own are asked without a gap.
+/// A client for which every name leads to this machine; hosts of its own are asked without a delay.
 fn client() -> ClientBuilder {
     Client::builder(identity())
         .hosts(Hosts::new(policy(Duration::ZERO)))
@@ -55,15 +55,15 @@ fn hosts_of(log: &[Entry]) -> usize {
 }
 
 #[tokio::test]
-async fn names_on_one_address_share_its_places_and_its_gap() {
+async fn names_on_one_address_share_its_permits_and_its_delay() {
     let site = site().await;
-    let shared = HostPolicy::new().min_gap(GAP).latency_factor(0);
+    let shared = HostPolicy::new().min_delay(DELAY).latency_factor(0);
     let client = client().per_address(shared).build().unwrap();
     visit(&client, &site).await;
     let log = site.log().entries();
     assert_eq!((log.len(), hosts_of(&log)), (2 * NAMES, NAMES));
     promises::named(&log, TOKEN).expect_kept();
-    promises::smallest_gap(&log, GAP).expect_kept();
+    promises::smallest_delay(&log, DELAY).expect_kept();
     assert_eq!(promises::most_at_once(&log), 1);
 }
 
@@ -86,7 +86,7 @@ async fn a_pause_stays_the_host_s_that_asked_for_it() {
         .start()
         .await
         .unwrap();
-    let shared = HostPolicy::new().min_gap(GAP).latency_factor(0);
+    let shared = HostPolicy::new().min_delay(DELAY).latency_factor(0);
     let client = client()
         .hosts(Hosts::new(
             policy(Duration::ZERO).max_wait(Duration::from_secs(2)),
@@ -119,16 +119,18 @@ async fn a_pause_stays_the_host_s_that_asked_for_it() {
     );
 }
 
-/// A place is held until the body ends, at the address as at the host.
+/// A permit is held until the body ends, at the address as at the host.
 #[tokio::test]
-async fn a_body_that_is_being_read_holds_the_place_at_the_address() {
+async fn a_body_that_is_being_read_holds_the_permit_at_the_address() {
     let site = Site::builder()
         .robots("User-agent: *\nDisallow:\n")
         .otherwise(Answer::html("a page").trickle(millis(300)))
         .start()
         .await
         .unwrap();
-    let shared = HostPolicy::new().min_gap(Duration::ZERO).latency_factor(0);
+    let shared = HostPolicy::new()
+        .min_delay(Duration::ZERO)
+        .latency_factor(0);
     let client = client().per_address(shared).build().unwrap();
     visit(&client, &site).await;
     let log = site.log().entries();
@@ -152,7 +154,7 @@ async fn a_name_that_leads_nowhere_is_an_error_and_asks_nobody() {
             };
             async { Ok(found) }
         })
-        .per_address(HostPolicy::new().min_gap(Duration::ZERO))
+        .per_address(HostPolicy::new().min_delay(Duration::ZERO))
         .build()
         .unwrap();
     client

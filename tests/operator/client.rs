@@ -128,14 +128,14 @@ pub(crate) fn identity() -> Identity {
     Identity::builder(TOKEN, "0.1", link).build().unwrap()
 }
 
-/// The whole stack with host state of its own and `min_gap` instead of the default of a second.
-pub(crate) fn etiquette(min_gap: Duration) -> Etiquette {
-    Etiquette::new(identity()).hosts(Hosts::new(policy(min_gap)))
+/// The whole stack with host state of its own and `min_delay` instead of the default of a second.
+pub(crate) fn etiquette(min_delay: Duration) -> Etiquette {
+    Etiquette::new(identity()).hosts(Hosts::new(policy(min_delay)))
 }
 
-/// The gap does not follow the latency here, which is that of a test machine with other things to do.
-pub(crate) fn policy(min_gap: Duration) -> HostPolicy {
-    HostPolicy::new().min_gap(min_gap).latency_factor(0)
+/// The delay does not follow the latency here, which is that of a test machine with other things to do.
+pub(crate) fn policy(min_delay: Duration) -> HostPolicy {
+    HostPolicy::new().min_delay(min_delay).latency_factor(0)
 }
 
 pub(crate) fn millis(millis: u64) -> Duration {

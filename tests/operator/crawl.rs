@@ -161,7 +161,7 @@ async fn it_stays_on_the_start_hosts_and_follows_what_it_may() {
         &resolve,
         &output.option(),
         "--allow-private",
-        "--min-gap=0.05",
+        "--delay=0.05",
         "--max-depth=2",
     ])
     .await;
@@ -181,7 +181,7 @@ async fn it_stays_on_the_start_hosts_and_follows_what_it_may() {
     let log = site.log().entries();
     promises::named(&log, TOKEN).expect_kept();
     promises::nothing_disallowed(&log, &["/no"]).expect_kept();
-    promises::smallest_gap(&log, millis(50)).expect_kept();
+    promises::smallest_delay(&log, millis(50)).expect_kept();
 
     let lines = output.lines();
     let status = |path: &str| {
@@ -207,7 +207,7 @@ async fn max_pages_is_kept() {
     let options = [
         "--allow-private",
         "--max-pages=4",
-        "--min-gap=0.02",
+        "--delay=0.02",
         "--quiet",
     ];
     let (outcome, text) = crawl(&[&[start.as_str()], &options[..]].concat()).await;
@@ -230,7 +230,7 @@ async fn a_long_pause_is_told_with_the_time_to_come_back() {
         &output.option(),
         "--allow-private",
         "--max-wait=2",
-        "--min-gap=0.05",
+        "--delay=0.05",
     ])
     .await;
     assert_eq!(outcome.runs[0].urls(), 1, "{text}");
@@ -248,7 +248,7 @@ async fn stopping_it_ends_with_the_summary() {
         .start()
         .await
         .unwrap();
-    let args = args(&[&site.url("/"), "--allow-private", "--min-gap=0.1"]);
+    let args = args(&[&site.url("/"), "--allow-private", "--delay=0.1"]);
     let log = site.log().clone();
     let stop = async {
         crate::client::eventually("three pages", || log.pages().len() >= 3).await;
@@ -292,7 +292,7 @@ fn stranger(site: &Site, link: &Site) -> [String; 8] {
         "--token=AcmeBot".to_owned(),
         "--bot-version=1".to_owned(),
         "--allow-private".to_owned(),
-        "--min-gap=0.05".to_owned(),
+        "--delay=0.05".to_owned(),
     ]
 }
 
@@ -331,7 +331,7 @@ async fn the_page_behind_its_name_is_asked_once_and_politely() {
         ["/robots.txt", "/bot.html", "/about/bot.html"]
     );
     promises::named(&seen, "AcmeBot").expect_kept();
-    promises::smallest_gap(&seen, millis(50)).expect_kept();
+    promises::smallest_delay(&seen, millis(50)).expect_kept();
 }
 
 #[tokio::test]
@@ -439,7 +439,7 @@ async fn what_is_not_to_be_indexed_or_followed_is_not() {
             &output.option(),
             &cache,
             "--allow-private",
-            "--min-gap=0.01",
+            "--delay=0.01",
         ])
         .await;
         let seen = site.log().targets();

@@ -36,7 +36,7 @@ fn judge(site: &Site, version: Version) {
     );
     promises::named(&log, TOKEN).expect_kept();
     promises::robots_first(&log).expect_kept();
-    promises::smallest_gap(&log, millis(200)).expect_kept();
+    promises::smallest_delay(&log, millis(200)).expect_kept();
     assert_eq!(site.log().connections(), 1);
 }
 

@@ -9,7 +9,7 @@ use crate::with_both_clients;
 
 with_both_clients!(
     another_name_is_refused_before_a_socket_is_opened,
-    a_permit_is_for_one_page_once,
+    a_grant_is_for_one_page_once,
 );
 
 const PAGE: &str = "/page";
@@ -61,7 +61,7 @@ async fn another_name_is_refused_before_a_socket_is_opened(wire: Wire) {
     assert_eq!(site.log().targets(), ["/robots.txt", PAGE]);
 }
 
-async fn a_permit_is_for_one_page_once(wire: Wire) {
+async fn a_grant_is_for_one_page_once(wire: Wire) {
     let site = site().await;
     let client = client(wire);
     let session = Session::new();
@@ -70,10 +70,10 @@ async fn a_permit_is_for_one_page_once(wire: Wire) {
         request.extensions_mut().insert(purpose.clone());
         request
     };
-    let permit = session.permit(&site.url(PAGE).parse().unwrap()).unwrap();
-    let purpose = Purpose::UserFetch(permit);
+    let grant = session.grant(&site.url(PAGE).parse().unwrap()).unwrap();
+    let purpose = Purpose::UserFetch(grant);
     let other = refusal(client.send(asked("/other", &purpose)).await);
-    assert_eq!(other.kind(), "not_the_permitted_url");
+    assert_eq!(other.kind(), "not_the_granted_url");
     let mut post = asked(PAGE, &purpose);
     *post.method_mut() = http::Method::POST;
     assert_eq!(refusal(client.send(post).await).kind(), "method");
@@ -92,8 +92,8 @@ async fn a_permit_is_for_one_page_once(wire: Wire) {
 
     // An identity without a token for it fetches nothing for anybody.
     let nameless = wire.client(&etiquette(millis(20)));
-    let permit = session.permit(&site.url(PAGE).parse().unwrap()).unwrap();
-    let refused = nameless.send(asked(PAGE, &Purpose::UserFetch(permit)));
+    let grant = session.grant(&site.url(PAGE).parse().unwrap()).unwrap();
+    let refused = nameless.send(asked(PAGE, &Purpose::UserFetch(grant)));
     assert_eq!(refusal(refused.await).kind(), "no_user_token");
     assert_eq!(site.log().connections(), connections);
 }

@@ -136,7 +136,7 @@ async fn large(changed: &Arc<AtomicBool>) -> Site {
 async fn visit(site: &Site, rest: &[&str]) -> (Tally, Vec<String>, String) {
     let before = site.log().entries().len();
     let start = site.url("/");
-    let options = ["--allow-private", "--min-gap=0", "--max-pages=1000"];
+    let options = ["--allow-private", "--delay=0", "--max-pages=1000"];
     let (outcome, text) = crawl(&[&[start.as_str()], &options[..], rest].concat()).await;
     let asked = site.log().targets().split_off(before);
     let pages = asked
@@ -241,7 +241,7 @@ async fn the_newest_first_then_undated_then_links() {
     let site = mixed().await;
     let output = Output::new("mixed");
     let start = site.url("/");
-    let run = ["--allow-private", "--min-gap=0.02", "--quiet"];
+    let run = ["--allow-private", "--delay=0.02", "--quiet"];
     let (outcome, text) = crawl(&[&run[..], &[&start, &output.option()]].concat()).await;
     let order = [
         "/robots.txt",
@@ -297,7 +297,7 @@ async fn one_budget_holds_over_sitemaps_feeds_and_links() {
     let start = site.url("/");
     let run = [
         "--allow-private",
-        "--min-gap=0.02",
+        "--delay=0.02",
         "--quiet",
         "--max-pages=3",
     ];
@@ -317,7 +317,7 @@ async fn links_alone_read_no_list() {
     let start = site.url("/");
     let run = [
         "--allow-private",
-        "--min-gap=0.02",
+        "--delay=0.02",
         "--quiet",
         "--prefer=links",
     ];

@@ -13,8 +13,8 @@ use crate::with_both_clients;
 with_both_clients!(
     a_crawl_delay_of_two_seconds_holds_from_the_first_page_on,
     slow_pages_are_followed_by_longer_pauses,
-    twenty_clients_built_apart_keep_one_gap,
-    connections_stay_within_the_places,
+    twenty_clients_built_apart_keep_one_delay,
+    connections_stay_within_the_permits,
 );
 
 async fn a_crawl_delay_of_two_seconds_holds_from_the_first_page_on(wire: Wire) {
@@ -31,7 +31,7 @@ async fn a_crawl_delay_of_two_seconds_holds_from_the_first_page_on(wire: Wire) {
     let log = site.log().entries();
     assert_eq!(log.len(), 3);
     promises::robots_first(&log).expect_kept();
-    promises::smallest_gap(&log, Duration::from_secs(2)).expect_kept();
+    promises::smallest_delay(&log, Duration::from_secs(2)).expect_kept();
 }
 
 async fn slow_pages_are_followed_by_longer_pauses(wire: Wire) {
@@ -44,26 +44,26 @@ async fn slow_pages_are_followed_by_longer_pauses(wire: Wire) {
         .await
         .unwrap();
     // The latency factor is that of the defaults.
-    let hosts = Hosts::new(HostPolicy::new().min_gap(millis(100)));
+    let hosts = Hosts::new(HostPolicy::new().min_delay(millis(100)));
     let client = wire.client(&Etiquette::new(identity()).hosts(hosts));
     for path in ["/fast", "/also-fast", "/slow", "/after"] {
         assert_eq!(client.get(&site.url(path)).await.unwrap().status, 200);
     }
     let log = site.log().entries();
-    let gaps: Vec<Duration> = log
+    let delays: Vec<Duration> = log
         .windows(2)
         .map(|pair| pair[1].at - pair[0].ended.unwrap())
         .collect();
-    let [_, fast, _, slow] = gaps[..] else {
+    let [_, fast, _, slow] = delays[..] else {
         panic!("{:?}", site.log().targets())
     };
     // Five times the latency is left free.
-    assert!(slow >= SLOW * 5, "{gaps:?}");
-    assert!(slow > fast * 2, "{gaps:?}");
+    assert!(slow >= SLOW * 5, "{delays:?}");
+    assert!(slow > fast * 2, "{delays:?}");
 }
 
 /// The host state that a whole process shares is what keeps twenty handlers from being twenty clients.
-async fn twenty_clients_built_apart_keep_one_gap(wire: Wire) {
+async fn twenty_clients_built_apart_keep_one_delay(wire: Wire) {
     // A name of its own for each test, since the process is shared with the other one.
     let host = match wire {
         Wire::Hyper => "127.0.0.1",
@@ -88,11 +88,11 @@ async fn twenty_clients_built_apart_keep_one_gap(wire: Wire) {
     assert!(log.len() >= 3, "{:?}", site.log().targets());
     promises::named(&log, TOKEN).expect_kept();
     promises::robots_first(&log).expect_kept();
-    promises::smallest_gap(&log, Duration::from_secs(1)).expect_kept();
+    promises::smallest_delay(&log, Duration::from_secs(1)).expect_kept();
 }
 
-async fn connections_stay_within_the_places(wire: Wire) {
-    const PLACES: u32 = 2;
+async fn connections_stay_within_the_permits(wire: Wire) {
+    const MAX_IN_FLIGHT: u32 = 2;
     let site = Site::builder()
         .otherwise(
             Answer::html("a page")
@@ -102,9 +102,9 @@ async fn connections_stay_within_the_places(wire: Wire) {
         .start()
         .await
         .unwrap();
-    let places = NonZeroU32::new(PLACES).unwrap();
+    let permits = NonZeroU32::new(MAX_IN_FLIGHT).unwrap();
     // Long enough for a connection to be back in the pool when the next request starts.
-    let policy = policy(millis(100)).places(places);
+    let policy = policy(millis(100)).max_in_flight(permits);
     let etiquette = Etiquette::new(identity()).hosts(Hosts::new(policy));
     let client = wire.client(&etiquette);
     let mut tasks = tokio::task::JoinSet::new();
@@ -116,6 +116,6 @@ async fn connections_stay_within_the_places(wire: Wire) {
     assert_eq!(statuses, [200; 8]);
     let log = site.log().entries();
     assert_eq!(log.len(), 9);
-    assert_eq!(promises::most_at_once(&log), PLACES as usize);
-    assert!(site.log().connections() <= u64::from(PLACES));
+    assert_eq!(promises::most_at_once(&log), MAX_IN_FLIGHT as usize);
+    assert!(site.log().connections() <= u64::from(MAX_IN_FLIGHT));
 }

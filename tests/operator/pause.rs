@@ -31,7 +31,7 @@ async fn after_retry_after_the_page_is_fetched_at_a_lower_rate(wire: Wire) {
     promises::named(&log, TOKEN).expect_kept();
     promises::pause_kept(&log, Duration::ZERO).expect_kept();
     promises::slower_afterwards(&log).expect_kept();
-    promises::smallest_gap(&log, millis(100)).expect_kept();
+    promises::smallest_delay(&log, millis(100)).expect_kept();
 }
 
 async fn issue_3_queued_requests_wait_for_the_end_of_the_pause(wire: Wire) {
@@ -67,7 +67,7 @@ async fn issue_3_queued_requests_wait_for_the_end_of_the_pause(wire: Wire) {
         assert_eq!(page.status, 200);
         visits += 1;
     }
-    // At its gap of 50 ms a pause has room for 60 of them; a machine under load may make do with a fifth.
+    // At its delay of 50 ms a pause has room for 60 of them; a machine under load may make do with a fifth.
     assert!(visits >= 12, "{visits} visits of the other host");
 
     let afterwards = || log.entries().iter().filter(|entry| entry.at >= to).count();
@@ -81,6 +81,6 @@ async fn issue_3_queued_requests_wait_for_the_end_of_the_pause(wire: Wire) {
     );
     promises::pause_kept(&entries, Duration::ZERO).expect_kept();
     promises::slower_afterwards(&entries).expect_kept();
-    promises::smallest_gap(&entries, millis(50)).expect_kept();
-    promises::smallest_gap(&idle.log().entries(), millis(50)).expect_kept();
+    promises::smallest_delay(&entries, millis(50)).expect_kept();
+    promises::smallest_delay(&idle.log().entries(), millis(50)).expect_kept();
 }

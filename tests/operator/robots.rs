@@ -11,7 +11,7 @@ use crate::with_both_clients;
 
 with_both_clients!(
     unreachable_rules_admit_nothing,
-    a_group_for_the_client_shuts_it_out,
+    a_group_for_the_client_blocks_it,
     refusals_name_rule_and_line,
     a_redirect_hop_meets_the_rules_of_its_own_host,
     many_who_wait_cost_one_reading_though_half_give_up,
@@ -38,7 +38,7 @@ async fn unreachable_rules_admit_nothing(wire: Wire) {
     promises::named(&site.log().entries(), TOKEN).expect_kept();
 }
 
-async fn a_group_for_the_client_shuts_it_out(wire: Wire) {
+async fn a_group_for_the_client_blocks_it(wire: Wire) {
     let site = Site::builder()
         .robots("User-agent: *\nAllow: /\n\nUser-agent: ExampleBot\nDisallow: /\n")
         .otherwise(Answer::html("a page"))
@@ -107,7 +107,7 @@ async fn a_redirect_hop_meets_the_rules_of_its_own_host(wire: Wire) {
     for log in [site.log(), other.log()] {
         promises::named(&log.entries(), TOKEN).expect_kept();
         promises::robots_first(&log.entries()).expect_kept();
-        promises::smallest_gap(&log.entries(), millis(50)).expect_kept();
+        promises::smallest_delay(&log.entries(), millis(50)).expect_kept();
     }
 }
 

@@ -81,8 +81,8 @@ async fn requests(signer: Signer) -> Vec<Value> {
     let page = site.url("/page?of=1&more=%20");
     client.get(&page).await.unwrap();
     let other = site.url("/other");
-    let permit = Session::new().permit(&other.parse().unwrap()).unwrap();
-    let purpose = Purpose::UserFetch(permit);
+    let grant = Session::new().grant(&other.parse().unwrap()).unwrap();
+    let purpose = Purpose::UserFetch(grant);
     client.get_for(&other, purpose).await.unwrap();
     let seen = site.log().entries();
     assert_eq!(

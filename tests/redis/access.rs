@@ -18,8 +18,8 @@ const LEASE: Duration = Duration::from_millis(200);
 /// Everything that a store does, once.
 async fn use_all_of(store: &RedisStore) {
     until_granted(store, "a.example", 0).await;
-    let octets = Bytes::from_static(b"user-agent: *\ndisallow: /");
-    let rules = copy(StoredOutcome::Rules(Some(octets)));
+    let bytes = Bytes::from_static(b"user-agent: *\ndisallow: /");
+    let rules = copy(StoredOutcome::Rules(Some(bytes)));
     store.claim(&key()).await.unwrap();
     store.save(&key(), rules.clone()).await.unwrap();
     assert_eq!(store.load(&key()).await.unwrap(), Some(rules));

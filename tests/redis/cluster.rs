@@ -107,7 +107,7 @@ async fn a_cluster_of_three_nodes_serves_all_buckets() {
         builder(&nodes).connect().await.unwrap(),
     );
     tokio::time::sleep(LEASE + Duration::from_millis(50)).await;
-    let policy = HostPolicy::new().min_gap(Duration::from_secs(60));
+    let policy = HostPolicy::new().min_delay(Duration::from_secs(60));
     for n in 0..64 {
         let host = format!("h{n}.example");
         let seen = Seen::new(&host, &policy);
@@ -122,8 +122,8 @@ async fn a_cluster_of_three_nodes_serves_all_buckets() {
     for node in &nodes {
         assert!(!hosts_on(node).is_empty(), "each node has its share");
     }
-    let octets = Bytes::from_static(b"user-agent: *\ndisallow: /");
-    let rules = copy(StoredOutcome::Rules(Some(octets)));
+    let bytes = Bytes::from_static(b"user-agent: *\ndisallow: /");
+    let rules = copy(StoredOutcome::Rules(Some(bytes)));
     one.save(&key(), rules.clone()).await.unwrap();
     assert_eq!(two.load(&key()).await.unwrap(), Some(rules));
     let url = ResponseKey::of(&"https://site.example/a".parse().unwrap()).unwrap();
@@ -144,8 +144,8 @@ async fn a_node_that_dies_and_comes_back_is_used_again_and_nothing_starts_sooner
             return;
         };
         let (store, heard) = listening(builder(&nodes));
-        let policy = HostPolicy::new().min_gap(Duration::ZERO);
-        // Every host gets its place in the server's memory, and gives none back.
+        let policy = HostPolicy::new().min_delay(Duration::ZERO);
+        // Every host gets its permit in the server's memory, and gives none back.
         for n in 0..32 {
             let host = format!("h{n}.example");
             let seen = Seen::new(&host, &policy);
@@ -166,7 +166,7 @@ async fn a_node_that_dies_and_comes_back_is_used_again_and_nothing_starts_sooner
         let pause = Duration::from_secs(6);
 
         assert!(!granted(&acquire(&store, Seen::new(lost, &policy)).await));
-        // The others' places come back within their lease, and then they go on.
+        // The others' permits come back within their lease, and then they go on.
         for host in &others {
             let seen = Seen::new(host, &policy);
             let end = Instant::now() + Duration::from_secs(5);

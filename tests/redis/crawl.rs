@@ -31,7 +31,7 @@ struct Crawler(Child);
 impl Crawler {
     fn start(site: &str, server: &Server) -> Self {
         let words = format!(
-            "crawl {site} --redis {} --allow-private --min-gap 0.2 --quiet",
+            "crawl {site} --redis {} --allow-private --delay 0.2 --quiet",
             server.url()
         );
         let process = Command::new(std::env::current_exe().unwrap())
@@ -85,7 +85,7 @@ async fn two_processes_crawl_a_site_as_one() {
     promises::named(&log, "ExampleBot").expect_kept();
     promises::robots_first(&log).expect_kept();
     promises::nothing_disallowed(&log, site::DISALLOWED).expect_kept();
-    promises::smallest_gap(&log, site::CRAWL_DELAY).expect_kept();
+    promises::smallest_delay(&log, site::CRAWL_DELAY).expect_kept();
     promises::pause_kept(&log, Duration::ZERO).expect_kept();
     promises::slower_afterwards(&log).expect_kept();
     assert!(promises::most_at_once(&log) <= 1);

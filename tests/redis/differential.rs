@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use etiquette_core::Now;
 use etiquette_core::host::{Answer, Ask, Decision, HostPolicy, HostState, Received};
 use etiquette_core::host_store::{
-    Acquired, HostAsk, HostEvent, HostStore, LeaseId, News, Seen, Shared, Step,
+    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, Seen, Shared, Step,
 };
 use http::header::{HeaderMap, RETRY_AFTER};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ use tower_etiquette_redis::RedisStore;
 
 use crate::server::Server;
 
-/// Longer than any history, so that no place ends by itself.
+/// Longer than any history, so that no permit ends by itself.
 const LEASE: Duration = Duration::from_secs(400 * 86_400);
 const PRESENT: i64 = 1_796_076_000_000_000;
 /// The share that is added to pauses.
@@ -64,13 +64,13 @@ fn event() -> impl Strategy<Value = Event> {
     let delay = prop::option::of((0_u64..3, prop::option::of(0_u64..200)));
     let flags = (any::<bool>(), prop::bool::weighted(0.1));
     let ask = (any::<bool>(), 0..8_u8, delay, flags).prop_map(
-        |(gap_taken, kind, crawl_delay, (knows, counted))| {
+        |(delay_taken, kind, crawl_delay, (knows, counted))| {
             let mut ask = if kind == 0 {
                 Ask::pauses()
             } else {
                 Ask::pace()
             };
-            ask.gap_taken = gap_taken && kind < 2;
+            ask.delay_taken = delay_taken && kind < 2;
             Event::Ask {
                 ask,
                 crawl_delay: crawl_delay.filter(|_| kind >= 4),
@@ -110,22 +110,22 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 fn policy() -> impl Strategy<Value = HostPolicy> {
-    let gap = prop_oneof![Just(0_u64), Just(1_000_000), 0..20_000_000_u64];
-    (gap, 1..4_u32, 0..8_u32, 1..6_u32).prop_map(|(gap, places, factor, shut_out)| {
+    let delay = prop_oneof![Just(0_u64), Just(1_000_000), 0..20_000_000_u64];
+    (delay, 1..4_u32, 0..8_u32, 1..6_u32).prop_map(|(delay, permits, factor, blocked)| {
         HostPolicy::new()
-            .min_gap(Duration::from_micros(gap))
-            .places(NonZeroU32::new(places).unwrap())
+            .min_delay(Duration::from_micros(delay))
+            .max_in_flight(NonZeroU32::new(permits).unwrap())
             .latency_factor(factor)
-            .shut_out_after(NonZeroU32::new(shut_out).unwrap())
+            .blocked_after(NonZeroU32::new(blocked).unwrap())
             .jitter(JITTER.0, JITTER.1)
     })
 }
 
-/// How much later than in memory the script may let a request start: latency, the learnt gap and the share of a pause are
+/// How much later than in memory the script may let a request start: latency, the learnt delay and the share of a pause are
 /// rounded up to a microsecond each; `latency_factor` multiplies that and a lowered rate stretches it. A rate in turn is
 /// rounded where it meets its floor.
-fn most_later(gap: Duration, rate: f64) -> Duration {
-    Duration::from_secs_f64(20e-6 / rate + gap.as_secs_f64() * 1e-4)
+fn most_later(delay: Duration, rate: f64) -> Duration {
+    Duration::from_secs_f64(20e-6 / rate + delay.as_secs_f64() * 1e-4)
 }
 
 /// Both of them, at one instant.
@@ -246,7 +246,7 @@ impl Pair<'_> {
         self.next += 1;
         let lease = LeaseId(self.next);
         let mut question = HostAsk::new(lease, ask);
-        // A gap that is taken is so only as long as nobody else started.
+        // A delay that is taken is so only as long as nobody else started.
         question.started = self.state.started();
         question.counted = counted;
         question.crawl_delay =
@@ -260,13 +260,13 @@ impl Pair<'_> {
             self.state.crawl_delay(origin, delay, now);
         }
         let pace = self.state.pace(&self.policy, now);
-        let later = most_later(pace.gap, pace.rate);
+        let later = most_later(pace.delay, pace.rate);
         let decision = self.state.decide(&self.policy, now, ask);
         let due = self.state.due(&self.policy, now, ask) - now;
         let shared = match (answer, decision) {
             (Acquired::Granted(shared), Decision::Admit) => {
                 if ask.pauses_only {
-                    self.state.start_unplaced(now);
+                    self.state.start_without_permit(now);
                 } else {
                     self.state.reserve();
                     self.state.start(now);
@@ -300,11 +300,11 @@ impl Pair<'_> {
     fn compare(&mut self, shared: &Shared) -> Outcome {
         let now = self.now();
         let pace = self.state.pace(&self.policy, now);
-        let later = most_later(pace.gap, pace.rate);
+        let later = most_later(pace.delay, pace.rate);
         prop_assert!(
-            shared.gap >= pace.gap && shared.gap <= pace.gap + later,
-            "gap {:?}, in memory {:?}",
-            shared.gap,
+            shared.delay >= pace.delay && shared.delay <= pace.delay + later,
+            "delay {:?}, in memory {:?}",
+            shared.delay,
             pace
         );
         let until = self.state.paused_until(now);
@@ -321,7 +321,7 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// What the server keeps beside what it tells: the rate and the strikes.
+    /// What the server keeps beside what it tells: the rate and the backoff_level.
     fn compare_memory(&mut self) -> Outcome {
         let key = self.key.get_or_insert_with(|| {
             let pattern = format!("{}:*:h:{}", self.namespace, self.name);
@@ -339,7 +339,7 @@ impl Pair<'_> {
             wall: SystemTime::UNIX_EPOCH,
         };
         let known = self.state.snapshot(&self.policy, instant, None, 0);
-        prop_assert_eq!(kept.1.unwrap_or(0), known.strikes, "strikes");
+        prop_assert_eq!(kept.1.unwrap_or(0), known.backoff_level, "backoff_level");
         let rate = kept.0.unwrap_or(1.0);
         prop_assert!(
             (rate / known.pace.rate - 1.0).abs() < 1e-4,
@@ -359,7 +359,7 @@ impl Pair<'_> {
             self.state.finish(now);
             Step::Ended(lease)
         };
-        self.tell(News::new(Some(step), None)).await;
+        self.tell(HostReport::new(Some(step), None)).await;
     }
 
     async fn answered(&mut self, received: &Received) {
@@ -367,12 +367,12 @@ impl Pair<'_> {
         let since = now - received.started;
         let mut told = HostEvent::new(received.answer, received.page, received.jitter, since);
         told.latency = received.timed.then_some(since);
-        self.tell(News::new(None, Some(told))).await;
+        self.tell(HostReport::new(None, Some(told))).await;
         self.state.answered(&self.policy, now, received);
     }
 
-    async fn tell(&self, news: News) {
-        self.store.tell(self.seen(false), news).await.unwrap();
+    async fn tell(&self, report: HostReport) {
+        self.store.tell(self.seen(false), report).await.unwrap();
     }
 }
 

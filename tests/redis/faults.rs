@@ -24,7 +24,7 @@ use crate::server::{Server, signal};
 
 const WORKERS: usize = 4;
 const SITES: usize = 20;
-const GAP: Duration = Duration::from_millis(250);
+const DELAY: Duration = Duration::from_millis(250);
 const LEASE: Duration = Duration::from_millis(1_500);
 
 /// Not a test by itself: what a worker process runs.
@@ -35,7 +35,7 @@ fn worker() {
     };
     let mut words = task.split(' ').map(str::to_owned);
     let (server, seconds) = (words.next().unwrap(), words.next().unwrap());
-    let gap = Duration::from_millis(words.next().unwrap().parse().unwrap());
+    let delay = Duration::from_millis(words.next().unwrap().parse().unwrap());
     let deadline = Instant::now() + Duration::from_secs_f64(seconds.parse().unwrap());
     let sites: Vec<String> = words.collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -51,7 +51,7 @@ fn worker() {
             .build()
             .unwrap();
         let policy = HostPolicy::new()
-            .min_gap(gap)
+            .min_delay(delay)
             .latency_factor(0)
             .jitter(0.0, 0.0)
             .max_wait(Duration::from_secs(100));
@@ -149,7 +149,7 @@ async fn faults() {
             "{} {} {} {}",
             server.url(),
             left.as_secs_f64(),
-            GAP.as_millis(),
+            DELAY.as_millis(),
             urls.join(" ")
         )
     };
@@ -167,7 +167,7 @@ async fn faults() {
                 "{} {} {} {}",
                 server.url(),
                 left.as_secs_f64(),
-                GAP.as_millis(),
+                DELAY.as_millis(),
                 urls.join(" ")
             )
         };
@@ -205,7 +205,7 @@ async fn faults() {
         let most = promises::most_at_once(&log);
         assert!(most <= 1, "{most} at once at {}", site.url("/"));
         // A connection that its client gave up is noticed a moment later.
-        promises::smallest_gap(&log, GAP - Duration::from_millis(5)).expect_kept();
+        promises::smallest_delay(&log, DELAY - Duration::from_millis(5)).expect_kept();
         let pause = promises::pause_kept(&log, Duration::ZERO);
         if log.iter().any(|entry| entry.pause().is_some()) {
             pause.expect_kept();
@@ -215,13 +215,13 @@ async fn faults() {
     assert!(requests > SITES * 2, "{requests} requests are no proof");
 }
 
-/// Four processes share a host: every gap is kept, at least 90 % of the rate is used, and a 429 stops all.
+/// Four processes share a host: every delay is kept, at least 90 % of the rate is used, and a 429 stops all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn four_processes_use_one_budget_and_stop_together() {
     let Some(server) = Server::start(&[]) else {
         return;
     };
-    let gap = Duration::from_millis(500);
+    let delay = Duration::from_millis(500);
     let count = AtomicU32::new(0);
     let site = site(
         100,
@@ -235,7 +235,7 @@ async fn four_processes_use_one_budget_and_stop_together() {
     let task = format!(
         "{} {seconds} {} {}",
         server.url(),
-        gap.as_millis(),
+        delay.as_millis(),
         site.url("/")
     );
     let mut workers = Workers((0..WORKERS).map(|_| Workers::start(&task)).collect());
@@ -245,10 +245,10 @@ async fn four_processes_use_one_budget_and_stop_together() {
     let log = site.log().entries();
     let until_pause: Vec<_> = log.iter().take(11).cloned().collect();
     assert_eq!(until_pause.len(), 11, "only {} requests", log.len());
-    promises::smallest_gap(&log, gap).expect_kept();
+    promises::smallest_delay(&log, delay).expect_kept();
     promises::pause_kept(&log, Duration::ZERO).expect_kept();
     let took = until_pause[10].at - until_pause[0].at;
-    let used = gap.as_secs_f64() * 10.0 / took.as_secs_f64();
+    let used = delay.as_secs_f64() * 10.0 / took.as_secs_f64();
     println!("four processes use {:.1} % of the rate", used * 100.0);
     assert!(
         used >= 0.9,
@@ -257,10 +257,10 @@ async fn four_processes_use_one_budget_and_stop_together() {
     );
 }
 
-/// A worker dies while it holds the only place: until then it keeps it, however long the body takes, and then the place
+/// A worker dies while it holds the only permit: until then it keeps it, however long the body takes, and then the permit
 /// comes back by itself when its lease is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_place_of_a_killed_process_comes_back_within_the_lease() {
+async fn the_permit_of_a_killed_process_comes_back_within_the_lease() {
     use etiquette_core::host::Ask;
     use etiquette_core::host_store::{Acquired, HostAsk, HostStore, LeaseId, Seen};
 
@@ -280,7 +280,9 @@ async fn the_place_of_a_killed_process_comes_back_within_the_lease() {
         .lease(LEASE)
         .build()
         .unwrap();
-    let policy = HostPolicy::new().min_gap(Duration::ZERO).latency_factor(0);
+    let policy = HostPolicy::new()
+        .min_delay(Duration::ZERO)
+        .latency_factor(0);
     let host = site.address().ip().to_string();
     let ask = async |number| {
         let ask = HostAsk::new(LeaseId(number), Ask::pace());
@@ -298,12 +300,12 @@ async fn the_place_of_a_killed_process_comes_back_within_the_lease() {
     while !ask(1).await {
         assert!(
             killed.elapsed() < LEASE * 2,
-            "the place is lost for longer than its lease"
+            "the permit is lost for longer than its lease"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let took = killed.elapsed();
-    println!("the place came back {took:?} after the death, the lease is {LEASE:?}");
+    println!("the permit came back {took:?} after the death, the lease is {LEASE:?}");
     // It was renewed a third of a lease ago at most.
     assert!(took >= LEASE / 2, "{took:?}: it was given away too early");
 }

@@ -29,7 +29,7 @@ struct Kept {
 
 fn rules(record: &mut StoredRobots) -> Option<&mut Option<Bytes>> {
     match &mut record.copy.as_mut()?.outcome {
-        StoredOutcome::Rules(octets) => Some(octets),
+        StoredOutcome::Rules(bytes) => Some(bytes),
         _ => None,
     }
 }
@@ -42,10 +42,10 @@ impl RobotsStore for Shelf {
 
     fn save<'a>(&'a self, _: &'a RobotsKey, mut record: StoredRobots) -> StoreFuture<'a, ()> {
         let mut kept = self.0.lock().unwrap();
-        // A copy that was confirmed comes without its octets: they stay.
+        // A copy that was confirmed comes without its bytes: they stay.
         let before = kept.record.as_mut().and_then(rules).cloned().flatten();
-        if let Some(octets @ None) = rules(&mut record) {
-            *octets = before;
+        if let Some(bytes @ None) = rules(&mut record) {
+            *bytes = before;
         }
         *kept = Kept {
             record: Some(record),

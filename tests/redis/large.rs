@@ -25,13 +25,13 @@ const CHUNK: usize = 64 << 10;
 /// What a process may need in addition to store and to read it.
 const MORE: usize = 8 << 20;
 
-/// A body whose octets follow from their position, made as it is read.
+/// A body whose bytes follow from their position, made as it is read.
 struct Made {
     at: usize,
     declared: bool,
 }
 
-fn octet(at: usize) -> u8 {
+fn byte(at: usize) -> u8 {
     (at % 251) as u8 ^ (at / 65_521 % 256) as u8
 }
 
@@ -44,7 +44,7 @@ impl Body for Made {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let end = (self.at + CHUNK).min(LENGTH);
-        let chunk: Bytes = (self.at..end).map(octet).collect();
+        let chunk: Bytes = (self.at..end).map(byte).collect();
         self.at = end;
         Poll::Ready((!chunk.is_empty()).then(|| Ok(Frame::data(chunk))))
     }
@@ -58,7 +58,7 @@ impl Body for Made {
     }
 }
 
-/// Reads a body, looks at each octet and keeps none.
+/// Reads a body, looks at each byte and keeps none.
 async fn check<B>(body: B) -> usize
 where
     B: Body<Data = Bytes, Error = BoxError>,
@@ -68,14 +68,14 @@ where
     while let Some(frame) = body.frame().await {
         let chunk = frame.unwrap().into_data().unwrap();
         for (place, &found) in chunk.iter().enumerate() {
-            assert_eq!(found, octet(at + place), "octet {}", at + place);
+            assert_eq!(found, byte(at + place), "byte {}", at + place);
         }
         at += chunk.len();
     }
     at
 }
 
-/// The most memory that this process ever had, in octets, where the system tells.
+/// The most memory that this process ever had, in bytes, where the system tells.
 fn peak() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -169,7 +169,7 @@ impl Server {
             .expect("the server runs")
     }
 
-    /// Lets a new server remember an hour in the namespace `etiquette`, so that nothing waits for places that it might have
+    /// Lets a new server remember an hour in the namespace `etiquette`, so that nothing waits for permits that it might have
     /// forgotten.
     pub(crate) fn has_been_in_use(&self) {
         let mut behind = self.connection();

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use etiquette_core::Origin;
 use etiquette_core::cache_policy::{Extent, Received, Selecting, StoredResponse};
 use etiquette_core::host::{Ask, HostPolicy};
-use etiquette_core::host_store::{Acquired, HostAsk, HostStore, LeaseId, News, Seen, Step};
+use etiquette_core::host_store::{Acquired, HostAsk, HostReport, HostStore, LeaseId, Seen, Step};
 use etiquette_core::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
 use etiquette_core::store::{Claim, ResponseKey, ResponseStore, RobotsKey, RobotsStore};
 use http::{HeaderMap, StatusCode, Version};
@@ -58,8 +58,8 @@ async fn one_process_reads_robots_txt_for_all() {
     assert_eq!(one.claim(&key).await.unwrap(), Claim::Granted);
     assert!(matches!(two.claim(&key).await.unwrap(), Claim::Taken(_)));
 
-    let octets = Bytes::from_static(b"user-agent: *\r\ndisallow: /\xff\0");
-    let rules = copy(StoredOutcome::Rules(Some(octets.clone())));
+    let bytes = Bytes::from_static(b"user-agent: *\r\ndisallow: /\xff\0");
+    let rules = copy(StoredOutcome::Rules(Some(bytes.clone())));
     one.save(&key, rules.clone()).await.unwrap();
     assert_eq!(two.load(&key).await.unwrap(), Some(rules.clone()));
     assert_eq!(
@@ -68,7 +68,7 @@ async fn one_process_reads_robots_txt_for_all() {
         "the reading is over"
     );
 
-    // Confirmed: the octets stay. Gone: they go.
+    // Confirmed: the bytes stay. Gone: they go.
     two.save(&key, copy(StoredOutcome::Rules(None)))
         .await
         .unwrap();
@@ -237,11 +237,11 @@ pub(crate) fn causes(heard: &Mutex<Vec<Event>>) -> Vec<Cause> {
 
 /// Asks until the server grants it, for at most 10 s.
 pub(crate) async fn until_granted(store: &RedisStore, host: &str, first: u64) {
-    let policy = HostPolicy::new().min_gap(Duration::ZERO);
+    let policy = HostPolicy::new().min_delay(Duration::ZERO);
     for number in 0..200 {
         let ask = HostAsk::new(LeaseId(first + number), Ask::pace());
         if let Ok(Acquired::Granted(_)) = store.acquire(Seen::new(host, &policy), ask).await {
-            let news = News::new(Some(Step::Ended(ask.lease)), None);
+            let news = HostReport::new(Some(Step::Ended(ask.lease)), None);
             store.tell(Seen::new(host, &policy), news).await.unwrap();
             return;
         }
@@ -287,7 +287,7 @@ async fn a_server_that_fails_is_named_and_used_again_when_it_is_back() {
 
     let wait = store.acquire(seen, ask(3)).await.unwrap();
     let Acquired::Wait(..) = wait else {
-        panic!("the gap is one second: {wait:?}");
+        panic!("the delay is one second: {wait:?}");
     };
     let _: () = redis::cmd("CONFIG")
         .arg("SET")
@@ -343,7 +343,7 @@ async fn an_empty_server_grants_nothing_for_one_lease() {
         return;
     };
     let (store, _) = listening(brief(&server));
-    let policy = HostPolicy::new().min_gap(Duration::ZERO);
+    let policy = HostPolicy::new().min_delay(Duration::ZERO);
     let seen = Seen::new("a.example", &policy);
     until_granted(&store, "a.example", 0).await;
     let mut behind = server.connection();
@@ -387,7 +387,7 @@ async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
         Acquired::Granted(_)
     ));
     store
-        .tell(seen, News::new(Some(Step::Ended(LeaseId(1))), None))
+        .tell(seen, HostReport::new(Some(Step::Ended(LeaseId(1))), None))
         .await
         .unwrap();
     clock.fetch_sub(1_800_000_000, Ordering::SeqCst);
@@ -422,7 +422,7 @@ async fn a_server_clock_that_is_set_forward_ends_no_pause_that_a_process_knows()
     }
 }
 
-/// A server that was restarted with what it had on disk may have missed places that were taken since.
+/// A server that was restarted with what it had on disk may have missed permits that were taken since.
 #[tokio::test]
 async fn a_server_that_comes_back_with_its_data_grants_nothing_for_one_lease() {
     let Some(mut server) = Server::start(&["--appendonly", "yes"]) else {

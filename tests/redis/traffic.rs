@@ -67,7 +67,7 @@ fn client(store: &RedisStore) -> Client {
         .build()
         .unwrap();
     let policy = HostPolicy::new()
-        .min_gap(Duration::from_millis(20))
+        .min_delay(Duration::from_millis(20))
         .latency_factor(0);
     let hosts = Hosts::builder()
         .policy(policy)
@@ -114,8 +114,8 @@ async fn of_a_user_fetch_the_server_learns_the_host_and_its_rules_only() {
     let session = Session::new();
     for path in ["/the-path?the-query", "/moved", "/the-path?the-query"] {
         let url = site.url(path);
-        let permit = session.permit(&url.parse().unwrap()).unwrap();
-        let response = client.get_for(&url, Purpose::UserFetch(permit)).await;
+        let grant = session.grant(&url.parse().unwrap()).unwrap();
+        let response = client.get_for(&url, Purpose::UserFetch(grant)).await;
         assert_eq!(read(response.unwrap()).await, "the-body");
     }
     let pages = site.log().pages();
@@ -209,7 +209,7 @@ async fn a_pause_costs_each_process_one_question_at_its_end() {
         response.body(Empty::<Bytes>::new())
     });
     let policy = HostPolicy::new()
-        .min_gap(Duration::from_secs(1))
+        .min_delay(Duration::from_secs(1))
         .latency_factor(0)
         .jitter(0.0, 0.0);
     let client = || {

@@ -279,7 +279,7 @@ async fn a_rule_is_not_got_round_by_another_spelling() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_sent_without_a_name_or_a_place() {
+async fn nothing_is_sent_without_a_name_or_a_permit() {
     let site = Site::new("");
     let client = client(&site);
     let unnamed = Request::get("http://a.example/")
@@ -358,7 +358,7 @@ async fn a_request_that_waits_for_the_inner_service_meets_the_rules_of_its_start
         .oneshot(page("http://a.example/1"))
         .await
         .unwrap();
-    // Somebody else holds the one place of the inner service.
+    // Somebody else holds the one permit of the inner service.
     let mut held = gate.clone();
     held.ready().await.unwrap();
     let waiting = tokio::spawn(client.clone().oneshot(page("http://a.example/2")));
@@ -422,8 +422,8 @@ async fn a_user_fetch_is_bound_by_a_group_that_names_it() {
             .user_agent(tower_etiquette::PurposeKind::UserFetch)
             .clone();
         request.headers_mut().insert("user-agent", user_agent);
-        let permit = session.permit(&url.parse().unwrap()).unwrap();
-        request.extensions_mut().insert(Purpose::UserFetch(permit));
+        let grant = session.grant(&url.parse().unwrap()).unwrap();
+        request.extensions_mut().insert(Purpose::UserFetch(grant));
         request
     };
     let client = client(&site);
@@ -460,7 +460,7 @@ async fn a_user_fetch_is_bound_by_a_group_that_names_it() {
     );
 }
 
-/// The encoded record and the octets of the file.
+/// The encoded record and the bytes of the file.
 type Stored = (Vec<u8>, Option<Bytes>);
 
 /// A store in memory that several layers share, as processes share a server.
@@ -474,7 +474,7 @@ struct Store {
 impl RobotsStore for Store {
     fn load<'a>(&'a self, key: &'a RobotsKey) -> StoreFuture<'a, Option<StoredRobots>> {
         let found = self.records.lock().unwrap().get(key).cloned();
-        let found = found.map(|(lines, octets)| StoredRobots::decode(&lines, octets));
+        let found = found.map(|(lines, bytes)| StoredRobots::decode(&lines, bytes));
         Box::pin(async move {
             if self.down.load(Ordering::SeqCst) {
                 std::future::pending::<()>().await;
@@ -485,12 +485,12 @@ impl RobotsStore for Store {
 
     fn save<'a>(&'a self, key: &'a RobotsKey, record: StoredRobots) -> StoreFuture<'a, ()> {
         let mut records = self.records.lock().unwrap();
-        let old = records.get(key).and_then(|(_, octets)| octets.clone());
-        let octets = match record.copy.as_ref().map(|copy| &copy.outcome) {
+        let old = records.get(key).and_then(|(_, bytes)| bytes.clone());
+        let bytes = match record.copy.as_ref().map(|copy| &copy.outcome) {
             Some(StoredOutcome::Rules(new)) => new.clone().or(old),
             _ => None,
         };
-        records.insert(key.clone(), (record.encode(), octets));
+        records.insert(key.clone(), (record.encode(), bytes));
         *self.claimed.lock().unwrap() = false;
         Box::pin(std::future::ready(Ok(())))
     }
@@ -564,11 +564,7 @@ async fn robots_txt_is_read_again_after_a_pause_and_after_a_run_of_blocks() {
     for n in 0..10 {
         assert_eq!(visit(n).await.unwrap().status(), 403);
     }
-    assert_eq!(
-        site.readings(),
-        1,
-        "the tenth in a row shuts the client out"
-    );
+    assert_eq!(site.readings(), 1, "the tenth in a row blocks the client");
     let before = Instant::now();
     *site.0.pages_answer.lock().unwrap() = StatusCode::OK;
     assert_eq!(visit(10).await.unwrap().status(), 200);

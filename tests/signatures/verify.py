@@ -84,8 +84,8 @@ def thumbprint(key):
     return unpadded(hashlib.sha256(text.encode()).digest())
 
 
-def unpadded(octets):
-    return base64.urlsafe_b64encode(octets).rstrip(b"=").decode()
+def unpadded(bytes):
+    return base64.urlsafe_b64encode(bytes).rstrip(b"=").decode()
 
 
 def public(keys, keyid):

@@ -95,20 +95,20 @@ impl Origin {
         let mut response = Response::builder().status(status);
         *response.headers_mut().unwrap() = fields(&answer["headers"], start);
         let bare = request.method() == Method::HEAD || matches!(status, 204 | 304);
-        let octets = if bare {
+        let bytes = if bare {
             Bytes::new()
         } else {
-            octets(&answer["body"])
+            bytes(&answer["body"])
         };
         let truncated = answer["truncated"] == true;
         let headers = response.headers_mut().unwrap();
         let stated = headers.contains_key("content-length");
         if answer["chunked"] != true && !truncated && !bare && !stated {
-            headers.insert("content-length", octets.len().into());
+            headers.insert("content-length", bytes.len().into());
         }
-        let exact = (answer["chunked"] != true && !truncated).then_some(octets.len() as u64);
+        let exact = (answer["chunked"] != true && !truncated).then_some(bytes.len() as u64);
         let body = Scripted {
-            octets: (!octets.is_empty()).then_some(octets),
+            bytes: (!bytes.is_empty()).then_some(bytes),
             truncated,
             exact,
         };
@@ -118,7 +118,7 @@ impl Origin {
 
 /// A body that may break off.
 struct Scripted {
-    octets: Option<Bytes>,
+    bytes: Option<Bytes>,
     truncated: bool,
     exact: Option<u64>,
 }
@@ -131,9 +131,9 @@ impl Body for Scripted {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Some(mut octets) = self.octets.take() {
-            let chunk = octets.split_to(octets.len().min(16_384));
-            self.octets = (!octets.is_empty()).then_some(octets);
+        if let Some(mut bytes) = self.bytes.take() {
+            let chunk = bytes.split_to(bytes.len().min(16_384));
+            self.bytes = (!bytes.is_empty()).then_some(bytes);
             return Poll::Ready(Some(Ok(Frame::data(chunk))));
         }
         if std::mem::take(&mut self.truncated) {
@@ -143,18 +143,18 @@ impl Body for Scripted {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.exact.is_some() && self.octets.is_none()
+        self.exact.is_some() && self.bytes.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
         match self.exact {
-            Some(_) => SizeHint::with_exact(self.octets.as_ref().map_or(0, Bytes::len) as u64),
+            Some(_) => SizeHint::with_exact(self.bytes.as_ref().map_or(0, Bytes::len) as u64),
             None => SizeHint::default(),
         }
     }
 }
 
-fn octets(body: &Value) -> Bytes {
+fn bytes(body: &Value) -> Bytes {
     match body {
         Value::Null => Bytes::new(),
         Value::String(text) => text.clone().into(),
@@ -281,7 +281,7 @@ async fn play(row: &Value, shared: bool) -> Result<(), String> {
     if let (Some(max), Some(first)) = (row["check"]["store_size_ratio_max"].as_f64(), size) {
         let (now, first) = (store.bytes() as f64, first as f64);
         if now > max * first {
-            return Err(format!("the store grew from {first} to {now} octets"));
+            return Err(format!("the store grew from {first} to {now} bytes"));
         }
     }
     Ok(())
@@ -395,13 +395,13 @@ where
         Value::Null => &expect["body"],
         by_status => by_status,
     };
-    if !wanted.is_null() && !broke && enough == u64::MAX && octets(wanted) != read {
+    if !wanted.is_null() && !broke && enough == u64::MAX && bytes(wanted) != read {
         return Err(format!(
             "body {:?}",
             String::from_utf8_lossy(&read[..read.len().min(80)])
         ));
     }
-    if !expect["not_body"].is_null() && octets(&expect["not_body"]) == read {
+    if !expect["not_body"].is_null() && bytes(&expect["not_body"]) == read {
         return Err("the body that it must not have".into());
     }
     let now = origin.0.lock().unwrap().asked.len();

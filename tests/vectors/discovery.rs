@@ -41,7 +41,7 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
     row[key].as_str().unwrap_or_default()
 }
 
-/// Feeds a body in pieces of three octets; what came, and the summary.
+/// Feeds a body in pieces of three bytes; what came, and the summary.
 fn read(
     reader: SitemapReader,
     body: &[u8],
@@ -110,7 +110,7 @@ fn sitemap_gzip(row: &Value) -> Result<(), String> {
         body = encoder.finish().map_err(|e| e.to_string())?;
     }
     let uri = text(row, "url").parse().map_err(|e| format!("{e}"))?;
-    let reader = SitemapReader::new(&uri).limits(Limits::default().octets(LIMIT as u64));
+    let reader = SitemapReader::new(&uri).limits(Limits::default().bytes(LIMIT as u64));
     let (own, _, summary) = read(reader, &body);
     let got = match summary {
         Err(SitemapError::TooLarge { .. }) => "error_too_large",

@@ -18,8 +18,8 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use tower::{Service, ServiceExt, service_fn};
 use tower_etiquette::{
-    BoxError, Etiquette, Facts, Hosts, Identity, Permit, Purpose, PurposeKind, Refusal,
-    RobotsScope, Session,
+    BoxError, Etiquette, Facts, Hosts, Identity, Purpose, PurposeKind, Refusal, RobotsScope,
+    Session, UserGrant,
 };
 
 const FILE: &str = "user_agent/purpose.json";
@@ -39,7 +39,7 @@ pub(crate) fn play(report: &mut Report) {
                 report.left_out(
                     FILE,
                     id,
-                    "no `Purpose::UserFetch` can be made without a permit",
+                    "no `Purpose::UserFetch` can be made without a grant",
                 );
                 continue;
             }
@@ -181,8 +181,8 @@ struct Client {
 
 impl Client {
     fn new(identity: Identity, sites: &Sites, row: &Value) -> Self {
-        let gap = Duration::from_secs_f64(row["min_gap_s"].as_f64().unwrap_or(1.0));
-        let hosts = Hosts::new(HostPolicy::new().min_gap(gap).jitter(0.0, 0.0));
+        let delay = Duration::from_secs_f64(row["min_gap_s"].as_f64().unwrap_or(1.0));
+        let hosts = Hosts::new(HostPolicy::new().min_delay(delay).jitter(0.0, 0.0));
         let scope = match row["robots_scope"].as_str() {
             Some("star_and_named") => RobotsScope::StarAndNamed,
             _ => RobotsScope::default(),
@@ -251,7 +251,7 @@ async fn robots(identity: Identity, row: &Value) -> Result<(), String> {
     let session = Session::new();
     let purpose = match row["purpose"].as_str().unwrap() {
         "crawl" => Purpose::Crawl,
-        "user_fetch" => Purpose::UserFetch(session.permit(&url.parse().unwrap()).unwrap()),
+        "user_fetch" => Purpose::UserFetch(session.grant(&url.parse().unwrap()).unwrap()),
         "api" => Purpose::Api(declared(row).unwrap()),
         other => panic!("purpose {other}"),
     };
@@ -410,7 +410,7 @@ async fn navigation(identity: Identity, row: &Value) -> Result<(), String> {
         headers.insert(name.clone(), "k".parse().unwrap());
     }
     let session = Session::new();
-    let mut permit: Option<Permit> = None;
+    let mut grant: Option<UserGrant> = None;
     let mut at = 0;
     while at < steps.len() {
         let (verb, argument, result) = &steps[at];
@@ -427,13 +427,13 @@ async fn navigation(identity: Identity, row: &Value) -> Result<(), String> {
                         Some((head, _)) => format!("{head}{number}"),
                         None => argument.clone(),
                     };
-                    let given = session.permit(&url.parse().unwrap());
+                    let given = session.grant(&url.parse().unwrap());
                     let came = match &given {
                         Ok(_) => "ok".to_owned(),
                         Err(error) => format!("error:{}", error.kind()),
                     };
                     crate::user_agent::same(result, &came)?;
-                    permit = given.ok();
+                    grant = given.ok();
                 }
             }
             // What the site saw is checked with the request that needed the file.
@@ -455,9 +455,9 @@ async fn navigation(identity: Identity, row: &Value) -> Result<(), String> {
                 } else {
                     Method::GET
                 };
-                let purpose = match (&api, &permit) {
+                let purpose = match (&api, &grant) {
                     (Some(api), _) => Purpose::Api(api.clone()),
-                    (None, Some(permit)) => Purpose::UserFetch(permit.clone()),
+                    (None, Some(grant)) => Purpose::UserFetch(grant.clone()),
                     (None, None) => Purpose::Crawl,
                 };
                 let came = client
@@ -558,7 +558,7 @@ async fn retention(identity: Identity, row: &Value) -> Result<(), String> {
     let mut last: Option<Response<()>> = None;
     let mut page = String::new();
     let visit = async |session: &Session, url: &str| {
-        let purpose = Purpose::UserFetch(session.permit(&url.parse().unwrap()).unwrap());
+        let purpose = Purpose::UserFetch(session.grant(&url.parse().unwrap()).unwrap());
         let came = client
             .send(Method::GET, url, purpose, &HeaderMap::new())
             .await;

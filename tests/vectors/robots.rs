@@ -92,16 +92,16 @@ fn file(row: &Value) -> Result<Vec<u8>, String> {
 
 fn base64(coded: &str) -> Option<Vec<u8>> {
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     for group in coded.trim_end_matches('=').as_bytes().chunks(4) {
         let bits = group.iter().try_fold(0_u32, |bits, letter| {
             let value = alphabet.iter().position(|known| known == letter)?;
             Some(bits << 6 | value as u32)
         })?;
         let bits = bits << (6 * (4 - group.len()));
-        octets.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
     }
-    Some(octets)
+    Some(bytes)
 }
 
 fn parsing(row: &Value) -> Result<(), String> {

@@ -47,8 +47,8 @@ fn identity(input: &Value) -> Result<Identity, InvalidIdentity> {
     for product in input["extra_products"].as_array().into_iter().flatten() {
         builder = builder.product(product.as_str().unwrap());
     }
-    if let Some(octets) = input["max_len"].as_u64() {
-        builder = builder.max_len(usize::try_from(octets).unwrap());
+    if let Some(bytes) = input["max_len"].as_u64() {
+        builder = builder.max_len(usize::try_from(bytes).unwrap());
     }
     builder.build()
 }

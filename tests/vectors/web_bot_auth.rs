@@ -1,4 +1,4 @@
-//! `web_bot_auth/`: what is signed, octet for octet, and what a verifier makes of it.
+//! `web_bot_auth/`: what is signed, byte for byte, and what a verifier makes of it.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -171,11 +171,11 @@ fn verifying(report: &mut Report) {
 }
 
 /// The standard alphabet, by itself: the crate's own is not public.
-fn base64(octets: &[u8]) -> String {
+fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let bits: Vec<u8> = octets
+    let bits: Vec<u8> = bytes
         .iter()
-        .flat_map(|octet| (0..8).rev().map(move |at| octet >> at & 1))
+        .flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1))
         .collect();
     let mut text: String = bits
         .chunks(6)

@@ -69,7 +69,7 @@ pub fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, d] = address.octets();
+    let [a, b, c, d] = address.to_bits().to_be_bytes();
     let special = match (a, b, c) {
         // This network, private use, loopback (RFC 1122, RFC 1918).
         (0 | 10 | 127, _, _) => true,

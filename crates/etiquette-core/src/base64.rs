@@ -13,21 +13,21 @@ pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(unpadded.len() * 3 / 4);
     for group in unpadded.chunks(4) {
         let mut bits = 0_u32;
-        for &octet in group {
-            bits = bits << 6 | u32::from(sextet(octet)?);
+        for &byte in group {
+            bits = bits << 6 | u32::from(sextet(byte)?);
         }
         bits <<= 6 * (4 - group.len());
-        let [_, octets @ ..] = bits.to_be_bytes();
-        decoded.extend_from_slice(&octets[..group.len() * 6 / 8]);
+        let [_, bytes @ ..] = bits.to_be_bytes();
+        decoded.extend_from_slice(&bytes[..group.len() * 6 / 8]);
     }
     Some(decoded)
 }
 
-fn sextet(octet: u8) -> Option<u8> {
-    match octet {
-        b'A'..=b'Z' => Some(octet - b'A'),
-        b'a'..=b'z' => Some(octet - b'a' + 26),
-        b'0'..=b'9' => Some(octet - b'0' + 52),
+fn sextet(byte: u8) -> Option<u8> {
+    match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
         b'+' => Some(62),
         b'/' => Some(63),
         _ => None,
@@ -36,10 +36,10 @@ fn sextet(octet: u8) -> Option<u8> {
 
 /// Encodes with the standard alphabet and padding.
 #[cfg(any(feature = "signatures", test))]
-pub(crate) fn encode(octets: &[u8]) -> String {
+pub(crate) fn encode(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut encoded = String::with_capacity(octets.len().div_ceil(3) * 4);
-    for group in octets.chunks(3) {
+    let mut encoded = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
         let mut padded = [0; 4];
         padded[1..=group.len()].copy_from_slice(group);
         let bits = u32::from_be_bytes(padded);
@@ -66,8 +66,8 @@ pub(crate) fn decode_url(text: &str) -> Option<Vec<u8>> {
 
 /// Encodes with the alphabet for URLs, without padding.
 #[cfg(any(feature = "signatures", test))]
-pub(crate) fn encode_url(octets: &[u8]) -> String {
-    let encoded = encode(octets).replace('+', "-").replace('/', "_");
+pub(crate) fn encode_url(bytes: &[u8]) -> String {
+    let encoded = encode(bytes).replace('+', "-").replace('/', "_");
     encoded.trim_end_matches('=').to_owned()
 }
 
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn both_ways() {
-        for (text, octets) in [
+        for (text, bytes) in [
             ("", &b""[..]),
             ("Zg==", b"f"),
             ("Zm8=", b"fo"),
@@ -85,9 +85,9 @@ mod tests {
             ("Zm9vYg==", b"foob"),
             ("+/+/", &[0xfb, 0xff, 0xbf]),
         ] {
-            assert_eq!(decode(text.as_bytes()).as_deref(), Some(octets), "{text}");
-            assert_eq!(encode(octets), text);
-            assert_eq!(decode_url(&encode_url(octets)).as_deref(), Some(octets));
+            assert_eq!(decode(text.as_bytes()).as_deref(), Some(bytes), "{text}");
+            assert_eq!(encode(bytes), text);
+            assert_eq!(decode_url(&encode_url(bytes)).as_deref(), Some(bytes));
         }
         assert_eq!(encode_url(&[0xfb, 0xff, 0xbf]), "-_-_");
         assert_eq!(decode(b"Zg").as_deref(), Some(&b"f"[..]));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// One moment on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// The monotonic clock: for waits, gaps and ages.
+    /// The monotonic clock: for waits, delays and ages.
     pub monotonic: Instant,
     /// The wall clock: for HTTP dates and for instants that leave the process.
     pub wall: SystemTime,

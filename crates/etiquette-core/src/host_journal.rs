@@ -1,4 +1,4 @@
-//! Where the pauses and strikes of hosts outlive the process.
+//! Where the pauses and backoff levels of hosts outlive the process.
 //!
 //! **Flow**: `Hosts` that are given a journal take over [`HostJournal::records`] before their first request, and call
 //! [`HostJournal::keep`] with each answer that changes what is to be remembered. The answer is handed on when the future
@@ -17,7 +17,7 @@ use crate::store::StoreFailed;
 /// Ready when a change has reached the disk, or could not.
 pub type Kept = Pin<Box<dyn Future<Output = Result<(), StoreFailed>> + Send>>;
 
-/// A lasting place for the pauses and strikes of hosts.
+/// A lasting store of the pauses and backoff levels of hosts.
 pub trait HostJournal: fmt::Debug + Send + Sync + 'static {
     /// All that is kept, by the name of the group of origins. `None` stands for a record that is there and cannot be
     /// read: its host is then taken for one that has asked for a pause without saying how long.

@@ -19,21 +19,21 @@ use crate::store::StoreFailed;
 /// A future of a [`HostStore`].
 pub type HostStoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreFailed>> + Send + 'a>>;
 
-/// The state of hosts that several processes share: pauses, strikes, pace and places.
+/// The state of hosts that several processes share: pauses, backoff level, pace and permits.
 ///
 /// All spans are relative, because no two processes read one clock; a store counts with a clock of its own. It answers
 /// within a bounded time, and what it does not know, or has forgotten, never leads to an earlier start.
 pub trait HostStore: fmt::Debug + Send + Sync + 'static {
-    /// Asks for a start, and for a place until the body has ended.
+    /// Asks for a start, and for a permit until the body has ended.
     ///
     /// # Cancel safety
-    /// A dropped future may leave a place taken. Whoever drops it tells [`Step::Unused`] for its lease.
+    /// A dropped future may leave a permit taken. Whoever drops it tells [`Step::Unused`] for its lease.
     fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired>;
 
     /// Tells what became of a request. Told in vain, a lease ends by itself.
-    fn tell<'a>(&'a self, seen: Seen<'a>, news: News) -> HostStoreFuture<'a, ()>;
+    fn tell<'a>(&'a self, seen: Seen<'a>, report: HostReport) -> HostStoreFuture<'a, ()>;
 
-    /// How long a place is kept for a process that tells nothing. It renews its leases about three times as often.
+    /// How long a permit is kept for a process that tells nothing. It renews its leases about three times as often.
     fn lease(&self) -> Duration;
 
     /// What a process does while the store fails.
@@ -71,7 +71,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// A place, by the number under which a process knows it.
+/// A permit, by the number under which a process knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeaseId(pub u64);
 
@@ -79,21 +79,21 @@ pub struct LeaseId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostAsk {
-    /// Under which number a place is taken; new for each ask.
+    /// Under which number a permit is taken; new for each ask.
     pub lease: LeaseId,
-    /// Whether it needs a place and the gap.
+    /// Whether it needs a permit and the delay.
     pub ask: Ask,
-    /// [`Shared::started`] as of the process's last start: a gap is taken only as long as nobody else started since.
+    /// [`Shared::started`] as of the process's last start: a delay is taken only as long as nobody else started since.
     pub started: u64,
     /// What the robots.txt of one origin says, if it was just asked: the origin, as a number that all processes derive
     /// alike, and its Crawl-delay.
     pub crawl_delay: Option<(u64, Option<Duration>)>,
-    /// The start was counted already, when a layer further out let it go without a place.
+    /// The start was counted already, when a layer further out let it go without a permit.
     pub counted: bool,
 }
 
 impl HostAsk {
-    /// Asks for a place and the gap.
+    /// Asks for a permit and the delay.
     #[must_use]
     pub fn new(lease: LeaseId, ask: Ask) -> Self {
         Self {
@@ -122,17 +122,17 @@ pub enum Acquired {
 pub struct Shared {
     /// How much of a pause is left.
     pub pause: Duration,
-    /// The gap as known now.
-    pub gap: Duration,
+    /// The delay as known now.
+    pub delay: Duration,
     /// How long ago anybody last started a request.
     pub since_start: Option<Duration>,
     /// How many requests were started; this one included when it was granted.
     pub started: u64,
     /// The incidents that are not forgiven yet.
-    pub strikes: u32,
+    pub backoff_level: u32,
 }
 
-/// What becomes of a place.
+/// What becomes of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
@@ -174,18 +174,18 @@ impl HostEvent {
     }
 }
 
-/// What became of a request: of its place, and what came back.
+/// What became of a request: of its permit, and what came back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct News {
-    /// Of its place, if it holds one.
+pub struct HostReport {
+    /// Of its permit, if it holds one.
     pub step: Option<Step>,
     /// What came back, if that is not told yet.
     pub event: Option<HostEvent>,
 }
 
-impl News {
-    /// What became of a place, and what came back.
+impl HostReport {
+    /// What became of a permit, and what came back.
     #[must_use]
     pub fn new(step: Option<Step>, event: Option<HostEvent>) -> Self {
         Self { step, event }
@@ -198,7 +198,7 @@ impl News {
 pub struct Outage {
     /// Nothing starts for so long, because most outages are shorter. [`Duration::MAX`]: not before the store is back.
     pub hold: Duration,
-    /// After that a process keeps a budget of its own, of one place and the gap times this number of processes.
+    /// After that a process keeps a budget of its own, of one permit and the delay times this number of processes.
     pub nodes: u32,
 }
 

@@ -1,6 +1,6 @@
 //! The vocabulary and the decisions of tower-etiquette.
 //!
-//! Everything here is pure: it takes octets, headers and the present, and returns a value that names the next step.
+//! Everything here is pure: it takes bytes, headers and the present, and returns a value that names the next step.
 //! Nothing reads a clock, sleeps, locks or logs. The layers of `tower-etiquette` ask these decisions and carry them out.
 
 mod base64;
@@ -29,6 +29,6 @@ pub use accept::Accept;
 pub use clock::{Clock, Now};
 pub use identity::Identity;
 pub use origin::{InvalidOrigin, Origin};
-pub use purpose::{Api, Permit, Purpose, PurposeKind, RobotsScope, Session};
+pub use purpose::{Api, Purpose, PurposeKind, RobotsScope, Session, UserGrant};
 pub use refusal::Refusal;
 pub use retry_after::RetryAfter;

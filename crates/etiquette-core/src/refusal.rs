@@ -16,8 +16,8 @@ use crate::accept::TypeRefused;
 use crate::address::AddressRefused;
 use crate::identity::NameRefused;
 use crate::preferences::UseRefused;
-use crate::purpose::PermitRefused;
-use crate::robots_txt::Trouble;
+use crate::purpose::GrantRefused;
+use crate::robots_txt::FetchFailure;
 use crate::{InvalidOrigin, Origin};
 
 /// Why a layer did not send a request, or did not read its answer.
@@ -32,8 +32,8 @@ pub enum Refusal {
     RobotsUnreachable(RobotsUnreachable),
     /// The request would not go under the identity's name.
     Name(NameRefused),
-    /// No permit covers the page that a person is said to have asked for.
-    Permit(PermitRefused),
+    /// No grant covers the page that a person is said to have asked for.
+    Grant(GrantRefused),
     /// The answer's type is not one that was asked for.
     Type(TypeRefused),
     /// The site does not want its answer to be used as the client declared.
@@ -67,7 +67,7 @@ pub struct RobotsUnreachable {
     /// The origin whose rules are unknown.
     pub origin: Origin,
     /// What happened to the last reading.
-    pub trouble: Trouble,
+    pub failure: FetchFailure,
     /// The wall time from which robots.txt may be read again.
     pub retry_at: Option<SystemTime>,
     /// Where the client's operator can be reached, if it has an identity.
@@ -126,8 +126,8 @@ pub enum HostRefusal {
     QueueFull,
     /// The table of hosts is full and none of them may be forgotten.
     HostsFull,
-    /// A caller holds an unread body of this host, and with it the place that this request waits for.
-    BodyHeld,
+    /// A caller holds an unread body of this host, and with it the permit that this request waits for.
+    UnreadBody,
     /// robots.txt asks for a longer Crawl-delay than the client is willing to keep.
     CrawlDelayTooLong,
     /// The site has refused so many requests in a row that it is left alone.
@@ -160,7 +160,7 @@ impl Refusal {
             Self::Disallowed(_) => "disallowed",
             Self::RobotsUnreachable(_) => "robots_unreachable",
             Self::Name(leaf) => leaf.why.kind(),
-            Self::Permit(leaf) => leaf.why.kind(),
+            Self::Grant(leaf) => leaf.why.kind(),
             Self::Type(leaf) => leaf.why.kind(),
             Self::Use(_) => "unwanted_use",
             Self::Unsigned(_) => "unsigned",
@@ -178,7 +178,7 @@ impl Refusal {
             Self::Disallowed(leaf) => Some(&leaf.origin),
             Self::RobotsUnreachable(leaf) => Some(&leaf.origin),
             Self::Name(leaf) => leaf.origin.as_ref(),
-            Self::Permit(leaf) => leaf.origin.as_ref(),
+            Self::Grant(leaf) => leaf.origin.as_ref(),
             Self::Type(leaf) => leaf.origin.as_ref(),
             Self::Use(leaf) => leaf.origin.as_ref(),
             Self::Unsigned(leaf) => leaf.origin.as_ref(),
@@ -194,7 +194,7 @@ impl Refusal {
         match self {
             Self::NoOrigin(_)
             | Self::Name(_)
-            | Self::Permit(_)
+            | Self::Grant(_)
             | Self::Type(_)
             | Self::Use(_)
             | Self::Unsigned(_)
@@ -223,7 +223,7 @@ impl Refusal {
             Self::Disallowed(leaf) => leaf.contact.as_deref(),
             Self::RobotsUnreachable(leaf) => leaf.contact.as_deref(),
             Self::Name(leaf) => leaf.contact.as_deref(),
-            Self::Permit(leaf) => leaf.contact.as_deref(),
+            Self::Grant(leaf) => leaf.contact.as_deref(),
             Self::Type(leaf) => leaf.contact.as_deref(),
             Self::Use(leaf) => leaf.contact.as_deref(),
             Self::Unsigned(leaf) => leaf.contact.as_deref(),
@@ -278,7 +278,7 @@ impl Error for Refusal {
             Self::Disallowed(leaf) => leaf,
             Self::RobotsUnreachable(leaf) => leaf,
             Self::Name(leaf) => leaf,
-            Self::Permit(leaf) => leaf,
+            Self::Grant(leaf) => leaf,
             Self::Type(leaf) => leaf,
             Self::Use(leaf) => leaf,
             Self::Unsigned(leaf) => leaf,
@@ -335,9 +335,9 @@ impl From<NameRefused> for Refusal {
     }
 }
 
-impl From<PermitRefused> for Refusal {
-    fn from(leaf: PermitRefused) -> Self {
-        Self::Permit(leaf)
+impl From<GrantRefused> for Refusal {
+    fn from(leaf: GrantRefused) -> Self {
+        Self::Grant(leaf)
     }
 }
 
@@ -419,17 +419,17 @@ impl fmt::Display for Disallowed {
 impl Error for Disallowed {}
 
 impl RobotsUnreachable {
-    /// A refusal because the last reading of the robots.txt of `origin` ended in `trouble`.
+    /// A refusal because the last reading of the robots.txt of `origin` ended in `failure`.
     #[must_use]
     pub fn new(
         origin: Origin,
-        trouble: Trouble,
+        failure: FetchFailure,
         retry_at: Option<SystemTime>,
         contact: Option<Arc<str>>,
     ) -> Self {
         Self {
             origin,
-            trouble,
+            failure,
             retry_at,
             contact,
         }
@@ -438,7 +438,7 @@ impl RobotsUnreachable {
 
 impl fmt::Display for RobotsUnreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "its robots.txt could not be read: {}", self.trouble)
+        write!(f, "its robots.txt could not be read: {}", self.failure)
     }
 }
 
@@ -498,7 +498,7 @@ impl HostRefusal {
             Self::Paused => "paused",
             Self::QueueFull => "queue_full",
             Self::HostsFull => "hosts_full",
-            Self::BodyHeld => "body_held",
+            Self::UnreadBody => "unread_body",
             Self::CrawlDelayTooLong => "crawl_delay_too_long",
             Self::Blocked => "blocked",
         }
@@ -513,7 +513,7 @@ impl fmt::Display for HostRefused {
             }
             HostRefusal::QueueFull => "the host's queue is full",
             HostRefusal::HostsFull => "the table of hosts is full",
-            HostRefusal::BodyHeld => "an unread response body of this host holds the place",
+            HostRefusal::UnreadBody => "an unread response body of this host holds the permit",
             HostRefusal::CrawlDelayTooLong => {
                 "robots.txt asks for a longer crawl-delay than this client keeps"
             }

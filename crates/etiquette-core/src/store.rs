@@ -61,7 +61,7 @@ pub struct Variant {
 /// A store for responses, the several variants of a URL side by side.
 ///
 /// A body is stored and read as a whole up to the layer's limit for one body, so that a store can check it before its
-/// first octet is handed on, and a range is a slice. Larger ones are for stores that take them in pieces, by
+/// first byte is handed on, and a range is a slice. Larger ones are for stores that take them in pieces, by
 /// [`ResponseStore::write`] and [`ResponseStore::read`]; others need neither.
 ///
 /// Every method may fail. The layer then goes on as if nothing were stored: a store never fails a request.
@@ -107,7 +107,7 @@ pub trait ResponseStore: fmt::Debug + Send + Sync + 'static {
         which: Option<&Selecting>,
     ) -> impl Future<Output = Result<(), StoreFailed>> + Send;
 
-    /// The body of a variant from the octet `from` on, for one that is too large to be held; `None` when it is gone by
+    /// The body of a variant from the byte `from` on, for one that is too large to be held; `None` when it is gone by
     /// now. Unless a store does better, it is what [`ResponseStore::body`] gives.
     fn read(
         &self,
@@ -124,7 +124,7 @@ pub trait ResponseStore: fmt::Debug + Send + Sync + 'static {
         }
     }
 
-    /// Begins to store a body that is too large to be held, of `length` octets if that is known. `None` from a store
+    /// Begins to store a body that is too large to be held, of `length` bytes if that is known. `None` from a store
     /// that takes bodies as a whole only, which is the default, or has no room for this one.
     fn write(&self, key: &ResponseKey, length: Option<u64>) -> Option<Box<dyn BodyWriter>> {
         let _ = (key, length);
@@ -141,18 +141,18 @@ pub trait BodyReader: Send {
     fn next(self: Box<Self>) -> StoreFuture<'static, Option<Piece>>;
 }
 
-/// What [`BodyReader::next`] gives: octets, and the reader of what follows them.
+/// What [`BodyReader::next`] gives: bytes, and the reader of what follows them.
 pub type Piece = (Bytes, Box<dyn BodyReader>);
 
 /// A body that is stored piece by piece, before it is known whether it comes to its end.
 ///
 /// Dropping it gives the body up: the store forgets its pieces by itself.
 pub trait BodyWriter: Send {
-    /// Writes octets behind those before, and gives the writer of what follows.
+    /// Writes bytes behind those before, and gives the writer of what follows.
     ///
     /// # Cancel safety
     /// Dropped, the body is given up.
-    fn write(self: Box<Self>, octets: Bytes) -> StoreFuture<'static, Box<dyn BodyWriter>>;
+    fn write(self: Box<Self>, bytes: Bytes) -> StoreFuture<'static, Box<dyn BodyWriter>>;
 
     /// The body has come to its end: it is that of `head` from now on, stored as by [`ResponseStore::put`].
     ///

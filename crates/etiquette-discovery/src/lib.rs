@@ -1,7 +1,7 @@
 //! Machine formats of a web site: feeds, sitemaps, APIs and llms.txt, found, ranked and read.
 //!
 //! The cheapest page is the one not crawled: a feed, a sitemap, an API or llms.txt tells the same at a fraction of the
-//! requests. Everything here is pure but for one thin driver: functions take octets, fields and a time, and return
+//! requests. Everything here is pure but for one thin driver: functions take bytes, fields and a time, and return
 //! values. None of them panics, and none uses memory or time beyond its documented limits, whatever a server sends.
 //!
 //! | You have | Module |

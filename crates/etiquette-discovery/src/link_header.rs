@@ -18,7 +18,7 @@ use encoding_rs::Encoding;
 /// Links beyond this many in one response are not read.
 pub const MAX_LINKS: usize = 256;
 
-const MAX_OCTETS: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
 /// One link of a `Link` field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,16 +46,16 @@ impl LinkValue {
     }
 }
 
-/// Reads all lines of the field, in order. Octets that are no UTF-8 are read as if they were Latin-1.
+/// Reads all lines of the field, in order. Bytes that are no UTF-8 are read as if they were Latin-1.
 pub fn parse<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Vec<LinkValue> {
     let mut links = Vec::new();
-    let mut left = MAX_OCTETS;
+    let mut left = MAX_BYTES;
     for line in lines {
         let line = &line[..line.len().min(left)];
         left -= line.len();
         let text = match std::str::from_utf8(line) {
             Ok(text) => Cow::Borrowed(text),
-            Err(_) => line.iter().map(|octet| char::from(*octet)).collect(),
+            Err(_) => line.iter().map(|byte| char::from(*byte)).collect(),
         };
         let mut rest = Scan(&text);
         while !rest.0.is_empty() && links.len() < MAX_LINKS {
@@ -201,21 +201,21 @@ fn extended(value: &str) -> Option<String> {
     let mut parts = value.splitn(3, '\'');
     let encoding = Encoding::for_label(parts.next()?.as_bytes())?;
     let encoded = parts.nth(1)?;
-    let mut octets = Vec::with_capacity(encoded.len());
+    let mut bytes = Vec::with_capacity(encoded.len());
     let mut rest = encoded.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
         if *first == b'%' {
             let pair = tail.get(..2)?;
             let high = char::from(pair[0]).to_digit(16)?;
             let low = char::from(pair[1]).to_digit(16)?;
-            octets.push(u8::try_from(high * 16 + low).ok()?);
+            bytes.push(u8::try_from(high * 16 + low).ok()?);
             rest = &tail[2..];
         } else {
-            octets.push(*first);
+            bytes.push(*first);
             rest = tail;
         }
     }
-    let (text, bad) = encoding.decode_without_bom_handling(&octets);
+    let (text, bad) = encoding.decode_without_bom_handling(&bytes);
     (!bad).then(|| text.into_owned())
 }
 

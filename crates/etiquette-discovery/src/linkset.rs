@@ -7,7 +7,7 @@
 //! `application/linkset+json` and the text form `application/linkset`, which is a `Link` field with line ends.
 //!
 //! # Bounds
-//! [`MAX_OCTETS`] and [`MAX_LINKS`]; nesting is bounded by the JSON parser.
+//! [`MAX_BYTES`] and [`MAX_LINKS`]; nesting is bounded by the JSON parser.
 //!
 //! # Non-goals
 //! Reading the APIs that are listed.
@@ -22,7 +22,7 @@ use crate::reference::resolve;
 use crate::source::essence;
 
 /// The longest body that is read: 1 MiB.
-pub const MAX_OCTETS: usize = 1024 * 1024;
+pub const MAX_BYTES: usize = 1024 * 1024;
 
 /// Links beyond this many are not kept.
 pub const MAX_LINKS: usize = 10_000;
@@ -56,9 +56,9 @@ impl std::error::Error for NotALinkSet {}
 /// Reads the link set at `uri`, its address after redirects, with the value of its `Content-Type`.
 ///
 /// # Errors
-/// [`NotALinkSet`] for another type, another form, or more than [`MAX_OCTETS`].
+/// [`NotALinkSet`] for another type, another form, or more than [`MAX_BYTES`].
 pub fn parse(uri: &Uri, content_type: &str, body: &[u8]) -> Result<Vec<LinkSetLink>, NotALinkSet> {
-    if body.len() > MAX_OCTETS {
+    if body.len() > MAX_BYTES {
         return Err(NotALinkSet);
     }
     match essence(content_type).as_str() {
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(read(JSON, "{}"), Err(NotALinkSet));
         assert_eq!(read(JSON, "{\"linkset\": 5}"), Err(NotALinkSet));
         assert_eq!(read(JSON, &"[".repeat(100_000)), Err(NotALinkSet));
-        assert_eq!(read(JSON, &" ".repeat(MAX_OCTETS + 1)), Err(NotALinkSet));
+        assert_eq!(read(JSON, &" ".repeat(MAX_BYTES + 1)), Err(NotALinkSet));
         assert_eq!(read(JSON, "{\"linkset\": []}"), Ok(Vec::new()));
     }
 }

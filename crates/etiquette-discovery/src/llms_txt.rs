@@ -9,7 +9,7 @@
 //! first section. The prose between is given out as it stands, without code blocks taken for structure.
 //!
 //! # Bounds
-//! [`MAX_OCTETS`] are read and [`MAX_LINKS`] links kept; linear in the length.
+//! [`MAX_BYTES`] are read and [`MAX_LINKS`] links kept; linear in the length.
 //!
 //! # Non-goals
 //! Markdown in general; fetching what the links lead to, about which robots.txt decides.
@@ -21,7 +21,7 @@ use http::Uri;
 use crate::reference::resolve;
 
 /// How much of a file is read: 1 MiB. (`llms-full.txt` holds whole sites; it is no list of links.)
-pub const MAX_OCTETS: usize = 1024 * 1024;
+pub const MAX_BYTES: usize = 1024 * 1024;
 
 /// Links beyond this many are not kept.
 pub const MAX_LINKS: usize = 10_000;
@@ -85,7 +85,7 @@ impl fmt::Display for NotLlmsTxt {
 impl std::error::Error for NotLlmsTxt {}
 
 impl LlmsTxt {
-    /// Reads the file at `uri`, its address after redirects. Octets that are no UTF-8 become replacement characters.
+    /// Reads the file at `uri`, its address after redirects. Bytes that are no UTF-8 become replacement characters.
     ///
     /// # Errors
     /// [`NotLlmsTxt`] when no first-level heading comes before anything else.
@@ -102,10 +102,10 @@ impl LlmsTxt {
     /// ```
     pub fn parse(uri: &Uri, file: &[u8]) -> Result<Self, NotLlmsTxt> {
         let mut parsed = Self {
-            truncated: file.len() > MAX_OCTETS,
+            truncated: file.len() > MAX_BYTES,
             ..Self::default()
         };
-        let text = String::from_utf8_lossy(&file[..file.len().min(MAX_OCTETS)]);
+        let text = String::from_utf8_lossy(&file[..file.len().min(MAX_BYTES)]);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let mut lines = text.lines();
         let title = lines
@@ -216,8 +216,8 @@ fn link(base: &Uri, line: &str) -> Option<LlmsLink> {
 /// Where the parenthesis closes that was opened before `text`; addresses may hold pairs of them.
 fn closing(text: &str) -> Option<usize> {
     let mut open = 0u32;
-    for (at, octet) in text.bytes().enumerate() {
-        match octet {
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
             b'(' => open += 1,
             b')' if open == 0 => return Some(at),
             b')' => open -= 1,
@@ -316,7 +316,7 @@ mod tests {
         let parsed = parse(&file);
         assert!(parsed.truncated);
         assert_eq!(parsed.links().count(), MAX_LINKS);
-        let parsed = parse(&format!("# T\n{}", "x".repeat(MAX_OCTETS)));
+        let parsed = parse(&format!("# T\n{}", "x".repeat(MAX_BYTES)));
         assert!(parsed.truncated);
     }
 

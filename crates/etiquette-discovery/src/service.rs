@@ -203,13 +203,13 @@ impl<S> Discovery<S> {
         let response = send(&mut self.service, &request.uri, request.accept).await?;
         let (head, body) = response.into_parts();
         let mut body = std::pin::pin!(body);
-        let mut octets = Vec::new();
-        while octets.len() < request.max_octets {
+        let mut bytes = Vec::new();
+        while bytes.len() < request.max_bytes {
             match body.frame().await {
                 None => break,
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
-                        octets.extend_from_slice(&rest(data));
+                        bytes.extend_from_slice(&rest(data));
                     }
                 }
                 // A rule may have stood in what is missing.
@@ -217,7 +217,7 @@ impl<S> Discovery<S> {
                 Some(Err(_)) => break,
             }
         }
-        octets.truncate(request.max_octets);
+        bytes.truncate(request.max_bytes);
         let uri = self
             .final_uri
             .and_then(|of| of(&head.extensions))
@@ -227,7 +227,7 @@ impl<S> Discovery<S> {
             uri,
             status: head.status,
             headers: head.headers,
-            body: octets,
+            body: bytes,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! One form for all spellings of a path, so that rules and URLs compare octet by octet (RFC 9309, 2.2.2).
+//! One form for all spellings of a path, so that rules and URLs compare byte by byte (RFC 9309, 2.2.2).
 //!
 //! It is the percent-encoded form: unreserved characters raw, all that a URI must not contain raw encoded, hex digits in
 //! upper case. Reserved characters stay as they are written, because `%2F` is no path separator; so does a `%` that
@@ -7,10 +7,10 @@
 //! In a URL, `*` and `$` have no meaning, so they are spelled `%2A` and `%24`. A raw `*` therefore never comes from a
 //! URL, and the end of a URL can be marked with a raw `$`: a rule that ends in `$` is then a plain comparison.
 
-/// Whether RFC 3986 reserves `octet` as a delimiter; `%` is added because it must never be decoded either.
-const fn keeps_its_escape(octet: u8) -> bool {
+/// Whether RFC 3986 reserves `byte` as a delimiter; `%` is added because it must never be decoded either.
+const fn keeps_its_escape(byte: u8) -> bool {
     matches!(
-        octet,
+        byte,
         b':' | b'/'
             | b'?'
             | b'#'
@@ -32,54 +32,54 @@ const fn keeps_its_escape(octet: u8) -> bool {
     )
 }
 
-const fn is_unreserved(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
+const fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Octets that stand for themselves in a rule and in a URL, wherever they are.
+/// Bytes that stand for themselves in a rule and in a URL, wherever they are.
 static PLAIN: [bool; 256] = {
     let mut table = [false; 256];
-    let mut octet = 0;
-    while octet < 256 {
-        let value = octet as u8;
-        table[octet] = is_unreserved(value)
+    let mut byte = 0;
+    while byte < 256 {
+        let value = byte as u8;
+        table[byte] = is_unreserved(value)
             || keeps_its_escape(value) && !matches!(value, b'%' | b'*' | b'$' | b'#');
-        octet += 1;
+        byte += 1;
     }
     table
 };
 
-fn is_plain(octet: u8) -> bool {
-    PLAIN[usize::from(octet)]
+fn is_plain(byte: u8) -> bool {
+    PLAIN[usize::from(byte)]
 }
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-fn push_escape(out: &mut impl Extend<u8>, octet: u8) {
+fn push_escape(out: &mut impl Extend<u8>, byte: u8) {
     out.extend([
         b'%',
-        HEX[usize::from(octet >> 4)],
-        HEX[usize::from(octet & 15)],
+        HEX[usize::from(byte >> 4)],
+        HEX[usize::from(byte & 15)],
     ]);
 }
 
-fn hex(octet: u8) -> Option<u8> {
-    (octet as char).to_digit(16).map(|digit| digit as u8)
+fn hex(byte: u8) -> Option<u8> {
+    (byte as char).to_digit(16).map(|digit| digit as u8)
 }
 
-/// Handles the `%` at the start of `rest` and returns how many octets it took.
+/// Handles the `%` at the start of `rest` and returns how many bytes it took.
 fn escape(rest: &[u8], out: &mut impl Extend<u8>) -> usize {
     let decoded = match *rest {
         [_, high, low, ..] => hex(high).zip(hex(low)).map(|(h, l)| h << 4 | l),
         _ => None,
     };
     match decoded {
-        Some(octet) if is_unreserved(octet) => {
-            out.extend([octet]);
+        Some(byte) if is_unreserved(byte) => {
+            out.extend([byte]);
             3
         }
-        Some(octet) => {
-            push_escape(out, octet);
+        Some(byte) => {
+            push_escape(out, byte);
             3
         }
         None => {
@@ -92,22 +92,22 @@ fn escape(rest: &[u8], out: &mut impl Extend<u8>) -> usize {
 /// Whether the rule `text` is in canonical form already and has no wildcard, as nearly all are.
 pub(crate) fn is_plain_rule(text: &[u8]) -> bool {
     let text = text.strip_suffix(b"$").unwrap_or(text);
-    text.iter().all(|&octet| is_plain(octet))
+    text.iter().all(|&byte| is_plain(byte))
 }
 
 /// Appends the canonical form of the rule `text`: `*` stays a wildcard, and a `$` at the very end stays the end mark.
 pub(crate) fn rule(text: &[u8], out: &mut Vec<u8>) {
     let mut at = 0;
-    while let Some(&octet) = text.get(at) {
-        match octet {
+    while let Some(&byte) = text.get(at) {
+        match byte {
             b'%' => {
                 at += escape(&text[at..], out);
                 continue;
             }
-            b'*' => out.push(octet),
-            b'$' if at + 1 == text.len() => out.push(octet),
-            _ if is_plain(octet) => out.push(octet),
-            _ => push_escape(out, octet),
+            b'*' => out.push(byte),
+            b'$' if at + 1 == text.len() => out.push(byte),
+            _ if is_plain(byte) => out.push(byte),
+            _ => push_escape(out, byte),
         }
         at += 1;
     }
@@ -115,7 +115,7 @@ pub(crate) fn rule(text: &[u8], out: &mut Vec<u8>) {
 
 /// What rules are compared with: a path and query in canonical form, with `$` at its end.
 ///
-/// Up to 256 octets lie on the stack.
+/// Up to 256 bytes lie on the stack.
 pub(crate) struct Target {
     near: [u8; Self::NEAR],
     far: Vec<u8>,
@@ -137,27 +137,27 @@ impl Target {
         // Most URLs are canonical as they are.
         if path_and_query.first() == Some(&b'/')
             && path_and_query.len() < Self::NEAR
-            && path_and_query.iter().all(|&octet| is_plain(octet))
+            && path_and_query.iter().all(|&byte| is_plain(byte))
         {
             target.length = path_and_query.len() + 1;
             target.near[..path_and_query.len()].copy_from_slice(path_and_query);
             target.near[path_and_query.len()] = b'$';
-            target.letters = letters(target.octets());
+            target.letters = letters(target.bytes());
             return target;
         }
         if path_and_query.first() != Some(&b'/') {
             target.push(b'/');
         }
         let mut at = 0;
-        while let Some(&octet) = path_and_query.get(at) {
-            match octet {
+        while let Some(&byte) = path_and_query.get(at) {
+            match byte {
                 b'#' => break,
                 b'%' => {
                     at += escape(&path_and_query[at..], &mut target);
                     continue;
                 }
-                _ if is_plain(octet) => target.push(octet),
-                _ => push_escape(&mut target, octet),
+                _ if is_plain(byte) => target.push(byte),
+                _ => push_escape(&mut target, byte),
             }
             at += 1;
         }
@@ -176,21 +176,21 @@ impl Target {
     }
 
     #[inline]
-    fn push(&mut self, octet: u8) {
-        self.letters |= letter(octet);
+    fn push(&mut self, byte: u8) {
+        self.letters |= letter(byte);
         if self.far.is_empty() {
             if let Some(slot) = self.near.get_mut(self.length) {
-                *slot = octet;
+                *slot = byte;
                 self.length += 1;
                 return;
             }
             self.far.extend_from_slice(&self.near);
         }
-        self.far.push(octet);
+        self.far.push(byte);
     }
 
-    /// The canonical octets, the `$` at the end included.
-    pub(crate) fn octets(&self) -> &[u8] {
+    /// The canonical bytes, the `$` at the end included.
+    pub(crate) fn bytes(&self) -> &[u8] {
         if self.far.is_empty() {
             &self.near[..self.length]
         } else {
@@ -198,31 +198,31 @@ impl Target {
         }
     }
 
-    /// Which octets occur, coarsely: see [`letters`].
+    /// Which bytes occur, coarsely: see [`letters`].
     pub(crate) const fn letters(&self) -> u32 {
         self.letters
     }
 }
 
 impl Extend<u8> for Target {
-    fn extend<I: IntoIterator<Item = u8>>(&mut self, octets: I) {
-        for octet in octets {
-            self.push(octet);
+    fn extend<I: IntoIterator<Item = u8>>(&mut self, bytes: I) {
+        for byte in bytes {
+            self.push(byte);
         }
     }
 }
 
 #[inline]
-const fn letter(octet: u8) -> u32 {
-    1 << (octet & 31)
+const fn letter(byte: u8) -> u32 {
+    1 << (byte & 31)
 }
 
-/// The octets of a rule as a set of 32 classes, wildcards left out. A rule can only match a URL whose set contains it.
+/// The bytes of a rule as a set of 32 classes, wildcards left out. A rule can only match a URL whose set contains it.
 pub(crate) fn letters(canonical: &[u8]) -> u32 {
     canonical
         .iter()
-        .filter(|&&octet| octet != b'*')
-        .fold(0, |set, &octet| set | letter(octet))
+        .filter(|&&byte| byte != b'*')
+        .fold(0, |set, &byte| set | letter(byte))
 }
 
 #[cfg(test)]
@@ -246,8 +246,8 @@ mod tests {
         ] {
             assert_eq!(of_rule(a), of_rule(b), "{a} {b}");
             assert_eq!(
-                Target::new(a.as_bytes()).octets(),
-                Target::new(b.as_bytes()).octets()
+                Target::new(a.as_bytes()).bytes(),
+                Target::new(b.as_bytes()).bytes()
             );
         }
     }
@@ -275,10 +275,10 @@ mod tests {
 
     #[test]
     fn the_end_of_a_url_is_marked() {
-        assert_eq!(Target::new(b"").octets(), b"/$");
-        assert_eq!(Target::new(b"?a").octets(), b"/?a$");
-        assert_eq!(Target::new(b"/a#b").octets(), b"/a$");
-        assert_eq!(Target::new(b"/*$").octets(), b"/%2A%24$");
+        assert_eq!(Target::new(b"").bytes(), b"/$");
+        assert_eq!(Target::new(b"?a").bytes(), b"/?a$");
+        assert_eq!(Target::new(b"/a#b").bytes(), b"/a$");
+        assert_eq!(Target::new(b"/*$").bytes(), b"/%2A%24$");
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
         for length in 250..260 {
             let url = [b"/".repeat(length), b"%41".to_vec()].concat();
             let expected = [b"/".repeat(length), b"A$".to_vec()].concat();
-            assert_eq!(Target::new(&url).octets(), expected);
+            assert_eq!(Target::new(&url).bytes(), expected);
         }
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::key::Key;
 use crate::lex::{Line, Lines};
 use crate::record;
-use crate::token::{ProductToken, leading_octets};
+use crate::token::{ProductToken, leading_bytes};
 
 /// The number of a name among [`Draft::names`].
 pub(crate) type NameId = u32;
@@ -76,10 +76,10 @@ pub(crate) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Reads `octets`. With `wanted`, only groups that these tokens or `*` read are kept.
-    pub(crate) fn read(octets: &'a [u8], wanted: Option<&'a [ProductToken]>) -> Self {
+    /// Reads `bytes`. With `wanted`, only groups that these tokens or `*` read are kept.
+    pub(crate) fn read(bytes: &'a [u8], wanted: Option<&'a [ProductToken]>) -> Self {
         let mut reader = Reader::new(wanted);
-        for line in Lines::new(octets) {
+        for line in Lines::new(bytes) {
             match line.record() {
                 Some(record) => reader.line(&record),
                 None => reader.draft.content |= !line.text.trim_ascii().is_empty(),
@@ -89,7 +89,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Octets compared without regard to ASCII case.
+/// Bytes compared without regard to ASCII case.
 #[derive(Debug)]
 struct Folded<'a>(&'a [u8]);
 
@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
         if let [b'*'] | [b'*', b' ' | b'\t', ..] = value {
             return Some(STAR);
         }
-        let token = leading_octets(value);
+        let token = leading_bytes(value);
         if token.is_empty() {
             return None;
         }

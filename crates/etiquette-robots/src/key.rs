@@ -39,11 +39,11 @@ impl Key {
     }
 
     fn of_unusual(name: &[u8]) -> Self {
-        let Some(first) = name.first().filter(|octet| octet.is_ascii_alphabetic()) else {
+        let Some(first) = name.first().filter(|byte| byte.is_ascii_alphabetic()) else {
             return Self::Junk;
         };
         if let Some(folded) = Folded::new(name) {
-            match folded.octets() {
+            match folded.bytes() {
                 b"useragent" | b"useragents" => return Self::UserAgent,
                 b"sitemap" | b"sitemaps" => return Self::Sitemap,
                 b"crawldelay" => return Self::CrawlDelay,
@@ -56,7 +56,7 @@ impl Key {
         let named = name.len() <= 64
             && name
                 .iter()
-                .all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.'));
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
         if named { Self::Unknown } else { Self::Junk }
     }
 
@@ -75,7 +75,7 @@ impl Key {
 
 /// A short name in lower case without hyphens, underscores and spaces.
 struct Folded {
-    octets: [u8; Self::MOST],
+    bytes: [u8; Self::MOST],
     length: usize,
 }
 
@@ -84,21 +84,21 @@ impl Folded {
 
     fn new(name: &[u8]) -> Option<Self> {
         let mut folded = Self {
-            octets: [0; Self::MOST],
+            bytes: [0; Self::MOST],
             length: 0,
         };
-        for octet in name {
-            if matches!(octet, b'-' | b'_' | b' ' | b'\t') {
+        for byte in name {
+            if matches!(byte, b'-' | b'_' | b' ' | b'\t') {
                 continue;
             }
-            *folded.octets.get_mut(folded.length)? = octet.to_ascii_lowercase();
+            *folded.bytes.get_mut(folded.length)? = byte.to_ascii_lowercase();
             folded.length += 1;
         }
         Some(folded)
     }
 
-    fn octets(&self) -> &[u8] {
-        &self.octets[..self.length]
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 
@@ -110,9 +110,9 @@ fn is_like_disallow(word: &[u8]) -> bool {
     }
     let mut single = [0; Folded::MOST];
     let mut length = 0;
-    for &octet in word {
-        if length == 0 || single[length - 1] != octet {
-            single[length] = octet;
+    for &byte in word {
+        if length == 0 || single[length - 1] != byte {
+            single[length] = byte;
             length += 1;
         }
     }

@@ -1,4 +1,4 @@
-//! Octets into records, line by line (RFC 9309, 2.2). Nothing here fails: what is no record is skipped.
+//! Bytes into records, line by line (RFC 9309, 2.2). Nothing here fails: what is no record is skipped.
 
 use crate::key::Key;
 
@@ -18,19 +18,19 @@ pub(crate) struct Line<'a> {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// `octets` without a UTF-8 byte order mark at their start.
-pub(crate) fn without_byte_order_mark(octets: &[u8]) -> &[u8] {
-    octets.strip_prefix(BYTE_ORDER_MARK).unwrap_or(octets)
+/// `bytes` without a UTF-8 byte order mark at their start.
+pub(crate) fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
 }
 
-/// The lines of `octets` that fit into `most` octets. A line that reaches beyond is left out whole: half a rule is
+/// The lines of `bytes` that fit into `most` bytes. A line that reaches beyond is left out whole: half a rule is
 /// another rule.
-pub(crate) fn cut(octets: &[u8], most: usize) -> &[u8] {
-    let Some(head) = octets.get(..most).filter(|_| octets.len() > most) else {
-        return octets;
+pub(crate) fn cut(bytes: &[u8], most: usize) -> &[u8] {
+    let Some(head) = bytes.get(..most).filter(|_| bytes.len() > most) else {
+        return bytes;
     };
-    let is_end = |octet: &u8| matches!(octet, b'\n' | b'\r');
-    if octets.get(most).is_some_and(is_end) {
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if bytes.get(most).is_some_and(is_end) {
         return head;
     }
     let end = head.iter().rposition(is_end);
@@ -56,9 +56,9 @@ pub(crate) struct RawLine<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub(crate) const fn new(octets: &'a [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self {
-            rest: octets,
+            rest: bytes,
             number: 0,
         }
     }
@@ -69,8 +69,8 @@ impl<'a> Iterator for Lines<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<RawLine<'a>> {
-        let octets = self.rest;
-        if octets.is_empty() {
+        let bytes = self.rest;
+        if bytes.is_empty() {
             return None;
         }
         self.number += 1;
@@ -78,25 +78,25 @@ impl<'a> Iterator for Lines<'a> {
         let mut at = 0;
         let mut end = None;
         // Up to the comment or the end of the line, then on to the end of the line.
-        for &octet in octets {
-            match octet {
+        for &byte in bytes {
+            match byte {
                 b':' if colon.is_none() => colon = Some(at),
                 b'#' | b'\n' | b'\r' => {
-                    end = Some(octet);
+                    end = Some(byte);
                     break;
                 }
                 _ => {}
             }
             at += 1;
         }
-        let text = &octets[..at];
+        let text = &bytes[..at];
         if end == Some(b'#') {
-            let skipped = octets[at..]
+            let skipped = bytes[at..]
                 .iter()
-                .position(|octet| matches!(octet, b'\n' | b'\r'));
-            at = skipped.map_or(octets.len(), |skipped| at + skipped);
+                .position(|byte| matches!(byte, b'\n' | b'\r'));
+            at = skipped.map_or(bytes.len(), |skipped| at + skipped);
         }
-        self.rest = match &octets[at..] {
+        self.rest = match &bytes[at..] {
             [b'\r', b'\n', rest @ ..] | [_, rest @ ..] => rest,
             [] => &[],
         };
@@ -122,11 +122,9 @@ impl<'a> RawLine<'a> {
             None => {
                 // Some forget the colon. Two words of which the first is a name we know are no prose.
                 let text = self.text.trim_ascii();
-                let at = text
-                    .iter()
-                    .position(|octet| matches!(octet, b' ' | b'\t'))?;
+                let at = text.iter().position(|byte| matches!(byte, b' ' | b'\t'))?;
                 let value = text[at..].trim_ascii();
-                if value.iter().any(|octet| matches!(octet, b' ' | b'\t')) {
+                if value.iter().any(|byte| matches!(byte, b' ' | b'\t')) {
                     return None;
                 }
                 (&text[..at], value, false)

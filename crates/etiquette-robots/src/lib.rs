@@ -1,6 +1,6 @@
 //! robots.txt as RFC 9309 says: parse, match and explain. No I/O, no clock, no dependencies.
 //!
-//! **Flow**: the octets of a file become lines ([`RobotsBuilder::parse`]), lines become groups, and groups become a
+//! **Flow**: the bytes of a file become lines ([`RobotsBuilder::parse`]), lines become groups, and groups become a
 //! sorted form ([`Robots`]) that answers for any crawler ([`Robots::group`]) whether a URL may be fetched
 //! ([`Group::check`]). The [`Verdict`] names the rule and its line.
 //!
@@ -35,11 +35,11 @@
 //!
 //! # Limits
 //!
-//! The first 512,000 octets count, to the end of a line ([`RobotsBuilder::max_octets`]). In one file 10,000 rules with
+//! The first 512,000 bytes count, to the end of a line ([`RobotsBuilder::max_bytes`]). In one file 10,000 rules with
 //! inner wildcards, and in one rule 64 wildcards, are matched in full; beyond that a Disallow closes more than it says,
 //! and an Allow is dropped ([`Robots::rules_over_limit`]). 1,000 records of unknown name are kept. Parsing takes
-//! O(n log n) for n octets; a check takes the logarithm of the number of rules without inner wildcards, and at worst
-//! time linear in the octets of the others and of the URL.
+//! O(n log n) for n bytes; a check takes the logarithm of the number of rules without inner wildcards, and at worst
+//! time linear in the bytes of the others and of the URL.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -58,7 +58,7 @@ mod verdict;
 
 pub use pattern::Pattern;
 pub use record::{Record, RequestRate};
-pub use robots::{Group, MAX_MAX_OCTETS, MAX_OCTETS, Robots, RobotsBuilder, Unusable};
+pub use robots::{Group, MAX_BYTES, MAX_MAX_BYTES, Robots, RobotsBuilder, Unusable};
 pub use token::{InvalidToken, ProductToken, leading_token};
 pub use url::{path_to_match, resolve, robots_url};
 pub use verdict::{Cause, Rule, RuleKind, Verdict};

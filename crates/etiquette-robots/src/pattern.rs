@@ -1,13 +1,13 @@
-//! Matching one rule: `*` stands for any octets, a `$` at the end for the end of the URL (RFC 9309, 2.2.3).
+//! Matching one rule: `*` stands for any bytes, a `$` at the end for the end of the URL (RFC 9309, 2.2.3).
 //!
 //! The parts between wildcards are looked for from left to right, each as early as it occurs, which decides without
-//! going back. The time is linear in the octets of rule and URL together, whatever they are.
+//! going back. The time is linear in the bytes of rule and URL together, whatever they are.
 
 use crate::canon::{self, Target};
 
 /// Whether `pattern` matches `url`. Both are in canonical form; `url` ends in the end mark `$`.
 pub(crate) fn matches(pattern: &[u8], url: &[u8]) -> bool {
-    let mut parts = pattern.split(|&octet| octet == b'*');
+    let mut parts = pattern.split(|&byte| byte == b'*');
     let Some(mut rest) = parts.next().and_then(|first| url.strip_prefix(first)) else {
         return false;
     };
@@ -52,7 +52,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 
 /// The search of the standard library for text, which is linear in both.
 fn find_linear(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    let text = |octets| str::from_utf8(octets).expect("canonical form is ASCII");
+    let text = |bytes| str::from_utf8(bytes).expect("canonical form is ASCII");
     text(haystack).find(text(needle))
 }
 
@@ -87,10 +87,10 @@ impl Pattern {
     /// empty rule does.
     #[must_use]
     pub fn matches(&self, path_and_query: &[u8]) -> bool {
-        !self.canonical.is_empty() && matches(&self.canonical, Target::new(path_and_query).octets())
+        !self.canonical.is_empty() && matches(&self.canonical, Target::new(path_and_query).bytes())
     }
 
-    /// The octets of the pattern in percent-encoded form. The pattern with the most decides (RFC 9309, 2.2.2).
+    /// The bytes of the pattern in percent-encoded form. The pattern with the most decides (RFC 9309, 2.2.2).
     #[must_use]
     pub fn specificity(&self) -> u32 {
         self.canonical.len() as u32
@@ -128,9 +128,9 @@ mod tests {
         let word = |mut number: usize, length: usize| -> Vec<u8> {
             (0..length)
                 .map(|_| {
-                    let octet = alphabet[number % 2];
+                    let byte = alphabet[number % 2];
                     number /= 2;
-                    octet
+                    byte
                 })
                 .collect()
         };

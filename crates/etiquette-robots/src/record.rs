@@ -25,11 +25,11 @@ impl<'r> Record<'r> {
 
     /// The value without the white space around it and without a comment.
     #[must_use]
-    pub const fn octets(&self) -> &'r [u8] {
+    pub const fn bytes(&self) -> &'r [u8] {
         self.value
     }
 
-    /// The value as text. Octets that are not UTF-8 are replaced.
+    /// The value as text. Bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn value(&self) -> Cow<'r, str> {
         String::from_utf8_lossy(self.value)
@@ -47,7 +47,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Reads a Crawl-delay: seconds, with or without a fraction. No sign, no unit, no exponent: no other parser reads those.
 pub(crate) fn crawl_delay(value: &[u8]) -> Option<Duration> {
-    let dot = value.iter().position(|&octet| octet == b'.');
+    let dot = value.iter().position(|&byte| byte == b'.');
     let (whole, fraction) = match dot {
         Some(at) => (&value[..at], &value[at + 1..]),
         None => (value, &[][..]),
@@ -135,7 +135,7 @@ impl RequestRate {
 
     /// The time from one request to the next at this rate.
     #[must_use]
-    pub fn gap(&self) -> Duration {
+    pub fn delay(&self) -> Duration {
         self.per / self.requests.get()
     }
 
@@ -149,7 +149,7 @@ impl RequestRate {
 /// `HHMM` or `HH:MM` in minutes since midnight.
 fn clock(text: &str) -> Option<u16> {
     let digits = text.replacen(':', "", 1);
-    if digits.len() != 4 || !digits.bytes().all(|octet| octet.is_ascii_digit()) {
+    if digits.len() != 4 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let number: u16 = digits.parse().ok()?;
@@ -190,8 +190,8 @@ mod tests {
     #[test]
     fn request_rates() {
         let rate = |text: &str| RequestRate::parse(text.as_bytes());
-        assert_eq!(rate("1/10s").unwrap().gap(), Duration::from_secs(10));
-        assert_eq!(rate("30/1m").unwrap().gap(), Duration::from_secs(2));
+        assert_eq!(rate("1/10s").unwrap().delay(), Duration::from_secs(10));
+        assert_eq!(rate("30/1m").unwrap().delay(), Duration::from_secs(2));
         assert_eq!(rate("1/5").unwrap().hours(), None);
         assert_eq!(rate("1/5m 0900-1730").unwrap().hours(), Some((540, 1050)));
         assert_eq!(rate("1/5m 0900 - 1730").unwrap().hours(), Some((540, 1050)));

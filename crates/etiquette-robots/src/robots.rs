@@ -15,15 +15,15 @@ use crate::url;
 use crate::verdict::{Cause, GroupName, Rule, Verdict};
 
 /// How much of a robots.txt is read unless more is asked for: 500 KiB, the least that RFC 9309, 2.5 lets a parser read.
-pub const MAX_OCTETS: usize = 512_000;
+pub const MAX_BYTES: usize = 512_000;
 
-/// The most that [`RobotsBuilder::max_octets`] can be raised to: 256 MiB.
-pub const MAX_MAX_OCTETS: usize = 1 << 28;
+/// The most that [`RobotsBuilder::max_bytes`] can be raised to: 256 MiB.
+pub const MAX_MAX_BYTES: usize = 1 << 28;
 
 /// A parsed robots.txt (RFC 9309). Cloning shares it.
 ///
-/// Parsing takes octets as they came and never fails: what is no record is skipped. Only the first
-/// [`MAX_OCTETS`] count, up to the end of a line. A file without any rule, the default, allows everything.
+/// Parsing takes bytes as they came and never fails: what is no record is skipped. Only the first
+/// [`MAX_BYTES`] count, up to the end of a line. A file without any rule, the default, allows everything.
 ///
 /// ```
 /// use etiquette_robots::{ProductToken, Robots};
@@ -43,8 +43,8 @@ pub struct Robots(Arc<Kept>);
 impl Robots {
     /// Reads a file and keeps the groups of all crawlers.
     #[must_use]
-    pub fn parse(octets: &[u8]) -> Self {
-        Self::builder().parse(octets)
+    pub fn parse(bytes: &[u8]) -> Self {
+        Self::builder().parse(bytes)
     }
 
     /// Reads a file in another way than [`Robots::parse`] does.
@@ -150,7 +150,7 @@ impl Robots {
         self.0.over_limit
     }
 
-    /// Octets of memory that the file takes up, shared by all clones.
+    /// Bytes of memory that the file takes up, shared by all clones.
     #[must_use]
     pub fn size(&self) -> usize {
         self.0.size()
@@ -180,10 +180,10 @@ pub enum Unusable {
 }
 
 impl Unusable {
-    pub(crate) fn of(octets: &[u8]) -> Self {
-        if octets.starts_with(b"\xff\xfe") || octets.starts_with(b"\xfe\xff") {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
             Self::Utf16
-        } else if octets.trim_ascii_start().starts_with(b"<") {
+        } else if bytes.trim_ascii_start().starts_with(b"<") {
             Self::Html
         } else {
             Self::NoRecord
@@ -205,7 +205,7 @@ impl fmt::Display for Unusable {
 #[derive(Debug, Clone, Default)]
 pub struct RobotsBuilder {
     tokens: Option<Vec<ProductToken>>,
-    max_octets: usize,
+    max_bytes: usize,
 }
 
 impl RobotsBuilder {
@@ -218,25 +218,25 @@ impl RobotsBuilder {
         self
     }
 
-    /// How many octets count. Default and least [`MAX_OCTETS`], at most [`MAX_MAX_OCTETS`]. What lies beyond is not
+    /// How many bytes count. Default and least [`MAX_BYTES`], at most [`MAX_MAX_BYTES`]. What lies beyond is not
     /// read, and neither is the line that reaches beyond. Whoever cuts a body before parsing should leave at least one
-    /// octet more, so that the cut is seen.
+    /// byte more, so that the cut is seen.
     #[must_use]
-    pub const fn max_octets(mut self, octets: usize) -> Self {
-        self.max_octets = octets;
+    pub const fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
         self
     }
 
     /// Reads a file.
     #[must_use]
-    pub fn parse(&self, octets: &[u8]) -> Robots {
-        let most = self.max_octets.clamp(MAX_OCTETS, MAX_MAX_OCTETS);
-        let counted = lex::cut(octets, most);
+    pub fn parse(&self, bytes: &[u8]) -> Robots {
+        let most = self.max_bytes.clamp(MAX_BYTES, MAX_MAX_BYTES);
+        let counted = lex::cut(bytes, most);
         let text = lex::without_byte_order_mark(counted);
         let draft = Draft::read(text, self.tokens.as_deref());
         let mut kept = Kept::build(&draft);
         kept.wanted = self.tokens.as_deref().map(Into::into);
-        kept.cut = counted.len() < octets.len();
+        kept.cut = counted.len() < bytes.len();
         kept.unusable = (draft.content && !draft.recognised).then(|| Unusable::of(text));
         Robots(Arc::new(kept))
     }
@@ -265,12 +265,12 @@ impl<'r> Group<'r> {
     /// Whether `path_and_query`, such as `/a/b?c=d`, may be fetched.
     ///
     /// The most specific rule that matches decides, and of equal ones Allow (RFC 9309, 2.2.2). Percent-encoding is
-    /// normalised on both sides. A fragment is ignored. No allocation for URLs up to 255 octets.
+    /// normalised on both sides. A fragment is ignored. No allocation for URLs up to 255 bytes.
     #[must_use]
     pub fn check(&self, path_and_query: &[u8]) -> Verdict {
         let verdict = |cause, rule| Verdict::new(cause, rule, self.name.clone());
         let target = Target::new(path_and_query);
-        if target.octets() == b"/robots.txt$" {
+        if target.bytes() == b"/robots.txt$" {
             return verdict(Cause::RobotsTxt, None);
         }
         if self.closed {
@@ -310,9 +310,9 @@ impl<'r> Group<'r> {
     pub fn request_rate(&self) -> Option<RequestRate> {
         self.records()
             .filter(|record| record.name() == "request-rate")
-            .filter_map(|record| RequestRate::parse(record.octets()))
+            .filter_map(|record| RequestRate::parse(record.bytes()))
             .filter(|rate| rate.hours().is_none())
-            .max_by_key(RequestRate::gap)
+            .max_by_key(RequestRate::delay)
     }
 
     /// Records that are no rules, section by section in the order of the file: Content-Signal, Content-Usage,
@@ -401,7 +401,7 @@ mod tests {
         let group = robots.group(&token("a"));
         assert_eq!(group.crawl_delay(), Some(Duration::from_secs(7)));
         let rate = group.request_rate().unwrap();
-        assert_eq!(rate.gap(), Duration::from_secs(60));
+        assert_eq!(rate.delay(), Duration::from_secs(60));
     }
 
     #[test]
@@ -440,17 +440,17 @@ mod tests {
     #[test]
     fn what_lies_beyond_the_limit_is_not_read() {
         let mut file = b"User-agent: a\n".to_vec();
-        file.resize(MAX_OCTETS, b'#');
+        file.resize(MAX_BYTES, b'#');
         file.extend(b"\nDisallow: /b\n");
         let robots = Robots::parse(&file);
         assert!(robots.is_cut() && allowed(&robots, "/b"));
-        let more = Robots::builder().max_octets(2 * MAX_OCTETS).parse(&file);
+        let more = Robots::builder().max_bytes(2 * MAX_BYTES).parse(&file);
         assert!(!more.is_cut() && !allowed(&more, "/b"));
     }
 
     #[test]
     fn other_files_are_told() {
-        let what = |octets: &[u8]| Robots::parse(octets).unusable();
+        let what = |bytes: &[u8]| Robots::parse(bytes).unusable();
         assert_eq!(what(b"\n <html>\n"), Some(Unusable::Html));
         assert_eq!(what(b"\xff\xfeU\0s\0"), Some(Unusable::Utf16));
         assert_eq!(what(b"not found"), Some(Unusable::NoRecord));

@@ -41,22 +41,22 @@ impl ProductToken {
     }
 }
 
-/// Whether `octet` may stand in a product token.
-pub(crate) const fn is_token_octet(octet: u8) -> bool {
-    octet.is_ascii_alphabetic() || octet == b'_' || octet == b'-'
+/// Whether `byte` may stand in a product token.
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte == b'-'
 }
 
-/// The longest product token at the start of `octets`; empty where there is none.
-pub(crate) fn leading_octets(octets: &[u8]) -> &[u8] {
-    let end = octets.iter().position(|&b| !is_token_octet(b));
-    &octets[..end.unwrap_or(octets.len())]
+/// The longest product token at the start of `bytes`; empty where there is none.
+pub(crate) fn leading_bytes(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().position(|&b| !is_token_byte(b));
+    &bytes[..end.unwrap_or(bytes.len())]
 }
 
 /// The longest product token at the start of `text`, as a user-agent line is read: `Foobot` of `Foobot/2.1`.
 /// Empty where `text` starts with something else.
 #[must_use]
 pub fn leading_token(text: &str) -> &str {
-    &text[..leading_octets(text.as_bytes()).len()]
+    &text[..leading_bytes(text.as_bytes()).len()]
 }
 
 impl TryFrom<&str> for ProductToken {
@@ -65,7 +65,7 @@ impl TryFrom<&str> for ProductToken {
     fn try_from(text: &str) -> Result<Self, InvalidToken> {
         match text
             .chars()
-            .find(|c| !c.is_ascii() || !is_token_octet(*c as u8))
+            .find(|c| !c.is_ascii() || !is_token_byte(*c as u8))
         {
             Some(found) => Err(InvalidToken::Character(found)),
             None if text.is_empty() => Err(InvalidToken::Empty),
@@ -92,8 +92,8 @@ impl Eq for ProductToken {}
 
 impl Hash for ProductToken {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for octet in self.0.bytes() {
-            state.write_u8(octet.to_ascii_lowercase());
+        for byte in self.0.bytes() {
+            state.write_u8(byte.to_ascii_lowercase());
         }
         state.write_u8(0xff);
     }

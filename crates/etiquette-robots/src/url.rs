@@ -172,9 +172,9 @@ fn encoded(url: &str) -> String {
         {
             out.push(c);
         } else {
-            let mut octets = [0; 4];
-            for octet in c.encode_utf8(&mut octets).bytes() {
-                out.push_str(&format!("%{octet:02X}"));
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                out.push_str(&format!("%{byte:02X}"));
             }
         }
     }

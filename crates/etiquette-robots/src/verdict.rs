@@ -58,15 +58,15 @@ impl Rule {
         self.robots.kept().kind(self.at)
     }
 
-    /// The pattern as the file has it. Octets that are not UTF-8 are replaced.
+    /// The pattern as the file has it. Bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(self.octets())
+        String::from_utf8_lossy(self.bytes())
     }
 
     /// The pattern as the file has it.
     #[must_use]
-    pub fn octets(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.robots.kept().written(self.at)
     }
 
@@ -79,9 +79,7 @@ impl Rule {
 
 impl PartialEq for Rule {
     fn eq(&self, other: &Self) -> bool {
-        self.kind() == other.kind()
-            && self.line() == other.line()
-            && self.octets() == other.octets()
+        self.kind() == other.kind() && self.line() == other.line() && self.bytes() == other.bytes()
     }
 }
 

@@ -72,7 +72,7 @@ impl Builder {
         self
     }
 
-    /// How long a place is kept for a process that tells nothing, and how long a server without memory grants nothing.
+    /// How long a permit is kept for a process that tells nothing, and how long a server without memory grants nothing.
     /// Default 10 s, at least 100 ms.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease.max(Duration::from_millis(100));
@@ -104,8 +104,8 @@ impl Builder {
     }
 
     /// The largest body that is stored. Default 64 MiB.
-    pub fn max_body(mut self, octets: usize) -> Self {
-        self.settings.max_body = octets;
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.settings.max_body = bytes;
         self
     }
 

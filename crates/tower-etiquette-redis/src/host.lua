@@ -2,14 +2,14 @@
 --
 -- KEYS  1 the bucket's mark: since when the server is known to remember, and which server that is
 --       2 the host's state, a hash of the fields that differ from those of a stranger
---       3 its places: a sorted set of leases by the end of their life
+--       3 its max_in_flight: a sorted set of leases by the end of their life
 -- ARGV  1 what is asked: acquire, tell or mark    2 the present in a test, else 0: the server's
 --       3 the server's run id as the client knows it, empty where it does not, ? to look    4 the life of a lease
---       5 places  6 min_gap  7 max_gap  8 latency_factor  9 pause for 429  10 pause for 503  11 refusals that shut out
+--       5 permits  6 min_delay  7 max_delay  8 latency_factor  9 pause for 429  10 pause for 503  11 refusals that blocked
 --       12 what is left of the pause that the client knows  13 since its last start  14 since its last end (-1: none)
 --       15 the lease, or empty
---       acquire: 16 pauses only  17 gap taken  18 starts at its last start  19 origin or empty  20 Crawl-delay (-1: none)
---                21 how late the grant may be acted upon  22 counted already, when it was let go without a place
+--       acquire: 16 pauses only  17 delay taken  18 starts at its last start  19 origin or empty  20 Crawl-delay (-1: none)
+--                21 how late the grant may be acted upon  22 counted already, when it was let go without a permit
 --       tell:    16 renew, end, unused or none  17 signal or empty  18 wait (-1: none)  19 a success for the latency
 --                20 page  21 share added to a pause  22 since its start  23 latency (-1: unknown)
 -- All spans are microseconds. The rules are those of `etiquette_core::host::HostState`.
@@ -19,7 +19,7 @@ local MINUTE = 60000000
 local HALF_HOUR = 1800000000
 local DAY = 86400000000
 local LONGEST = 36500 * DAY
-local SHUT_OUT = 60000000
+local BLOCKED = 60000000
 local LATENCY_KEPT = 600000000
 local MARK_KEPT = 30 * DAY
 
@@ -37,7 +37,7 @@ if run == '?' then
 end
 local lease = tonumber(ARGV[4])
 
--- A server that does not remember may have forgotten places that are in use: nobody starts before each of them was
+-- A server that does not remember may have forgotten permits that are in use: nobody starts before each of them was
 -- renewed or is over.
 local mark = redis.call('HMGET', KEYS[1], 'since', 'run')
 local since = tonumber(mark[1] or '')
@@ -52,9 +52,9 @@ if op == 'mark' then
   return { math.max(since + lease - now, 0) }
 end
 
-local places = tonumber(ARGV[5])
-local min_gap, max_gap, factor = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local pause_429, pause_503, shut_out_after = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local max_in_flight = tonumber(ARGV[5])
+local min_delay, max_delay, factor = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local pause_429, pause_503, blocked_after = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 
 local raw = redis.call('HGETALL', KEYS[2])
 local before, s = {}, {}
@@ -65,7 +65,7 @@ end
 
 -- What follows from other fields is not kept, since most hosts are asked once: see the end.
 if not s.seen and raw[1] then
-  s.seen = math.max(places == 1 and s.ls or 0, s.le or 0)
+  s.seen = math.max(max_in_flight == 1 and s.ls or 0, s.le or 0)
 end
 if s.sec == 0 then
   s.sec = nil
@@ -73,7 +73,7 @@ elseif s.ls and not s.sec then
   s.sec, s.sc = s.ls, 1
 end
 
--- The places in use, each with the end of its lease.
+-- The permits in use, each with the end of its lease.
 local held = redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES')
 
 -- A clock that was set back would make all waits longer by as much: the past moves with it.
@@ -92,7 +92,7 @@ elseif s.seen then
 end
 s.seen = now
 
--- Places of those who told nothing for too long come back; nobody knows when their bodies ended.
+-- Permits of those who told nothing for too long come back; nobody knows when their bodies ended.
 local in_flight, first_end = 0, nil
 for i = 1, #held, 2 do
   local finish = tonumber(held[i + 1])
@@ -182,18 +182,18 @@ local function largest_crawl_delay()
   return largest
 end
 
-local function base_gap()
-  local latency = math.min((s.lat or 0) * factor, max_gap)
-  return math.max(min_gap, latency, s.ln or 0, largest_crawl_delay())
+local function base_delay()
+  local latency = math.min((s.lat or 0) * factor, max_delay)
+  return math.max(min_delay, latency, s.ln or 0, largest_crawl_delay())
 end
 
-local function scaled(gap)
+local function scaled(delay)
   local rate = s.rt or 1
-  if rate >= 1 then return gap end
-  local span = math.min(gap, LONGEST) / rate
-  local longest = math.max(HOUR, gap)
+  if rate >= 1 then return delay end
+  local span = math.min(delay, LONGEST) / rate
+  local longest = math.max(HOUR, delay)
   if span >= longest then return longest end
-  return math.max(math.ceil(span), gap)
+  return math.max(math.ceil(span), delay)
 end
 
 local function roll_second()
@@ -218,17 +218,17 @@ local function doubled(first, times)
   return math.min(first * 2 ^ math.min(math.max(times - 1, 0), 31), math.max(HOUR, first))
 end
 
-local function strike()
+local function back_off()
   if (s.st or 0) == 0 then
     roll_second()
     local into = s.sec and math.max(now - s.sec, 0) / 1000000 or 0
     local earlier = (s.se or 0) * math.min(math.max(1 - into, 0), 1)
     local starts = (s.sc or 0) + math.floor(earlier)
-    local learnt = math.max(math.ceil(1000000 / math.max(starts, 1)), math.ceil((s.lat or 0) / places))
+    local learnt = math.max(math.ceil(1000000 / math.max(starts, 1)), math.ceil((s.lat or 0) / permits))
     s.ln = math.min(learnt, HOUR)
   end
   local rate = s.rt or 1
-  s.rt = math.min(math.max(rate / 2, base_gap() / HOUR), rate)
+  s.rt = math.min(math.max(rate / 2, base_delay() / HOUR), rate)
   s.st = (s.st or 0) + 1
   s.lk = now
   s.gm, s.gh = nil, nil
@@ -267,7 +267,7 @@ local function answered(signal, wait, counts, page, share, started, latency)
   end
   local asked = wait >= 0
   if signal == 'throttled' then
-    if not late then strike() end
+    if not late then back_off() end
     pause(asked and wait or doubled(pause_429, s.st or 0), share, true)
   elseif signal == 'unavailable' or signal == 'failed' then
     local unavailable = signal == 'unavailable'
@@ -275,7 +275,7 @@ local function answered(signal, wait, counts, page, share, started, latency)
     if unavailable or (s.fl or 0) >= 2 or (late and (s.fp or 0) > 0) then
       if not late then
         s.fp = (s.fp or 0) + 1
-        strike()
+        back_off()
       end
       local default = doubled(pause_503, s.fp or 0)
       if asked then
@@ -289,12 +289,12 @@ local function answered(signal, wait, counts, page, share, started, latency)
   elseif signal == 'refused' then
     if page then
       if not late then s.rs = (s.rs or 0) + 1 end
-      if (s.rs or 0) >= shut_out_after then
+      if (s.rs or 0) >= blocked_after then
         if not late then
           s.so = (s.so or 0) + 1
-          strike()
+          back_off()
         end
-        pause(doubled(SHUT_OUT, s.so or 0), share, true)
+        pause(doubled(BLOCKED, s.so or 0), share, true)
       end
     end
     if asked then pause(wait, share, false) end
@@ -309,24 +309,24 @@ local function answered(signal, wait, counts, page, share, started, latency)
 end
 
 local granted, wait = false, 0
-local gap
+local delay
 if op == 'acquire' then
   if ARGV[19] ~= '' then set_crawl_delay(ARGV[19], tonumber(ARGV[20])) end
-  gap = scaled(base_gap())
+  delay = scaled(base_delay())
   local pauses_only = ARGV[16] == '1'
   local due = math.max(now, s.pu or 0, since + lease)
   if pauses_only then
     local last = math.max(s.ls or 0, s.lu or 0)
     if last > 0 and (s.st or 0) > 0 and ARGV[17] ~= '1' then due = math.max(due, last + scaled(s.ln or 0)) end
   elseif not (ARGV[17] == '1' and (s.n or 0) == tonumber(ARGV[18])) then
-    if s.ls then due = math.max(due, s.ls + gap) end
-    if s.le and places == 1 then due = math.max(due, s.le + gap) end
+    if s.ls then due = math.max(due, s.ls + delay) end
+    if s.le and max_in_flight == 1 then due = math.max(due, s.le + delay) end
   end
   if due > now then
     wait = due - now
-  elseif not pauses_only and in_flight >= places then
-    -- Whoever comes within a gap of the end of the body hears the exact time then.
-    wait = math.min(math.max(math.floor(gap / 2), 25000), 1000000, math.max(first_end - now, 1000))
+  elseif not pauses_only and in_flight >= permits then
+    -- Whoever comes within a delay of the end of the body hears the exact time then.
+    wait = math.min(math.max(math.floor(delay / 2), 25000), 1000000, math.max(first_end - now, 1000))
   else
     granted = true
     if ARGV[22] ~= '1' then
@@ -338,8 +338,8 @@ if op == 'acquire' then
     else
       redis.call('ZADD', KEYS[3], string.format('%.0f', now + lease), ARGV[15])
       in_flight = in_flight + 1
-      -- With several places no end tells when the next one may start: count from the latest start that this allows.
-      s.ls = math.max(s.ls or 0, now + (places > 1 and tonumber(ARGV[21]) or 0))
+      -- With several permits no end tells when the next one may start: count from the latest start that this allows.
+      s.ls = math.max(s.ls or 0, now + (permits > 1 and tonumber(ARGV[21]) or 0))
     end
   end
 else
@@ -354,11 +354,11 @@ else
     answered(ARGV[17], tonumber(ARGV[18]), ARGV[19] == '1', ARGV[20] == '1', tonumber(ARGV[21]),
       now - tonumber(ARGV[22]), tonumber(ARGV[23]))
   end
-  gap = scaled(base_gap())
+  delay = scaled(base_delay())
 end
 
 -- The last call was no later than the last start or end; the last start is the only one of its second.
-if s.seen <= math.max(places == 1 and s.ls or 0, s.le or 0) then s.seen = nil end
+if s.seen <= math.max(max_in_flight == 1 and s.ls or 0, s.le or 0) then s.seen = nil end
 if s.ls and not s.sec then
   s.sec = 0
 elseif s.ls and s.sec == s.ls and s.sc == 1 and not s.se then
@@ -388,7 +388,7 @@ if (s.st or 0) > 0 or (s.fl or 0) > 0 or (s.rs or 0) > 0 then kept = DAY end
 for _, entry in ipairs(crawl_delays()) do
   kept = math.max(kept, entry[3] + math.max(entry[2], HOUR) - now)
 end
-local owed = math.max(now, (s.ls or 0) + gap, (s.lu or 0) + gap, (s.le or 0) + gap, s.pu or 0, now + lease) - now
+local owed = math.max(now, (s.ls or 0) + delay, (s.lu or 0) + delay, (s.le or 0) + delay, s.pu or 0, now + lease) - now
 -- A full server refuses a script at its first write that needs memory: what needs none comes last.
 if renew_mark then redis.call('PEXPIRE', KEYS[1], MARK_KEPT / 1000) end
 redis.call('PEXPIRE', KEYS[2], string.format('%.0f', math.ceil((owed + kept) / 1000)))
@@ -401,7 +401,7 @@ return {
   granted and 1 or 0,
   math.ceil(wait),
   math.max((s.pu or 0) - now, 0),
-  math.ceil(gap),
+  math.ceil(delay),
   s.ls and math.max(now - s.ls, 0) or -1,
   s.n or 0,
   s.st or 0,

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use etiquette_core::host::Signal;
 use etiquette_core::host_store::{
-    Acquired, HostAsk, HostStore, HostStoreFuture, News, Outage, Seen, Shared, Step,
+    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen, Shared, Step,
 };
 use etiquette_core::store::StoreFailed;
 use tokio::time::Instant;
 
 use crate::{BUCKETS, RedisStore};
 
-/// The answer of the script to `acquire`: granted, wait, pause, gap, since the last start, starts, strikes.
+/// The answer of the script to `acquire`: granted, wait, pause, delay, since the last start, starts, backoff level.
 type Row = (u8, u64, u64, u64, i64, u64, u32);
 
 impl HostStore for RedisStore {
@@ -29,7 +29,7 @@ impl HostStore for RedisStore {
             let call = self.call("acquire", seen, |call| {
                 call.arg(self.lease_name(ask.lease.0))
                     .arg(u8::from(ask.ask.pauses_only))
-                    .arg(u8::from(ask.ask.gap_taken))
+                    .arg(u8::from(ask.ask.delay_taken))
                     .arg(ask.started);
                 match ask.crawl_delay {
                     Some((origin, delay)) => {
@@ -40,13 +40,13 @@ impl HostStore for RedisStore {
                 call.arg(late).arg(u8::from(ask.counted));
             });
             let row: Row = call.await?;
-            let (granted, wait, pause, gap, since, started, strikes) = row;
+            let (granted, wait, pause, delay, since, started, backoff_level) = row;
             let mut shared = Shared::default();
             shared.pause = Duration::from_micros(pause);
-            shared.gap = Duration::from_micros(gap);
+            shared.delay = Duration::from_micros(delay);
             shared.since_start = u64::try_from(since).ok().map(Duration::from_micros);
             shared.started = started;
-            shared.strikes = strikes;
+            shared.backoff_level = backoff_level;
             let took = micros(asked.elapsed());
             // Twice what an answer takes; it comes down slowly.
             let learnt = took.saturating_mul(2).max(late - late / 16).max(1_000);
@@ -54,32 +54,32 @@ impl HostStore for RedisStore {
             if granted == 0 {
                 return Ok(Acquired::Wait(Duration::from_micros(wait), shared));
             }
-            let spaced = timed && !ask.ask.pauses_only && seen.policy.numbers().places.get() > 1;
+            let spaced = timed && !ask.ask.pauses_only && seen.policy.get_max_in_flight().get() > 1;
             if spaced && took > late {
-                // The next one may start sooner after this one than the gap: it is given back.
+                // The next one may start sooner after this one than the delay: it is given back.
                 let step = Some(Step::Unused(ask.lease));
-                self.tell(seen, News::new(step, None)).await?;
+                self.tell(seen, HostReport::new(step, None)).await?;
                 return Ok(Acquired::Wait(Duration::ZERO, shared));
             }
             Ok(Acquired::Granted(shared))
         })
     }
 
-    fn tell<'a>(&'a self, seen: Seen<'a>, news: News) -> HostStoreFuture<'a, ()> {
+    fn tell<'a>(&'a self, seen: Seen<'a>, report: HostReport) -> HostStoreFuture<'a, ()> {
         Box::pin(async move {
             let call = self.call("tell", seen, |call| {
-                let (lease, step) = match news.step {
+                let (lease, step) = match report.step {
                     Some(Step::Renewed(lease)) => (self.lease_name(lease.0), "renew"),
                     Some(Step::Ended(lease)) => (self.lease_name(lease.0), "end"),
                     Some(Step::Unused(lease)) => (self.lease_name(lease.0), "unused"),
                     _ => (String::new(), "none"),
                 };
                 call.arg(lease).arg(step);
-                let Some(event) = news.event else {
+                let Some(event) = report.event else {
                     call.arg("");
                     return;
                 };
-                let (least, most) = seen.policy.numbers().jitter;
+                let (least, most) = seen.policy.get_jitter();
                 let share = least + (most - least) * event.jitter.clamp(0.0, 1.0);
                 let signal = match event.answer.signal {
                     Signal::Success => "success",
@@ -126,7 +126,7 @@ impl RedisStore {
         let mut call = self.0.script.key(self.key(bucket, "mark", ""));
         call.key(self.key(bucket, "h", seen.host))
             .key(self.key(bucket, "l", seen.host));
-        let numbers = seen.policy.numbers();
+        let policy = seen.policy;
         let present = self.0.settings.clock.load(Ordering::SeqCst);
         self.0.link.ask(
             "share a host's budget",
@@ -136,13 +136,13 @@ impl RedisStore {
                     .arg(present)
                     .arg(&*line.run)
                     .arg(micros(self.0.settings.lease))
-                    .arg(numbers.places.get())
-                    .arg(micros(numbers.min_gap))
-                    .arg(micros(numbers.max_gap))
-                    .arg(numbers.latency_factor)
-                    .arg(micros(numbers.default_pause))
-                    .arg(micros(numbers.default_pause_503))
-                    .arg(numbers.shut_out_after.get())
+                    .arg(policy.get_max_in_flight().get())
+                    .arg(micros(policy.get_min_delay()))
+                    .arg(micros(policy.get_max_delay()))
+                    .arg(policy.get_latency_factor())
+                    .arg(micros(policy.get_default_pause()))
+                    .arg(micros(policy.get_default_pause_503()))
+                    .arg(policy.get_blocked_after().get())
                     .arg(micros(seen.pause))
                     .arg(span(seen.since_start))
                     .arg(span(seen.since_end));

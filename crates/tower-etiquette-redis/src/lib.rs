@@ -20,10 +20,10 @@
 //! ```
 //!
 //! # What is shared
-//! - **Hosts**: places, gap, pauses, strikes, rate, Crawl-delay and latency. The first of a process's line for a host asks
-//!   with one script call, the answer is told with a second one, off the request's path. A place is a lease: it is renewed
+//! - **Hosts**: permits, delay, pauses, backoff level, rate, Crawl-delay and latency. The first of a process's line for a host asks
+//!   with one script call, the answer is told with a second one, off the request's path. A permit is a lease: it is renewed
 //!   while the body streams, and comes back by itself [`Builder::lease`] after its process died.
-//! - **robots.txt**: octets, outcome and validators of each file. One process reads it, the others take it from here.
+//! - **robots.txt**: bytes, outcome and validators of each file. One process reads it, the others take it from here.
 //! - **Responses**: variants and bodies, in pieces of 256 KiB. A body above the cache layer's limit for one that is held is
 //!   written as it comes and read piece by piece, up to [`Builder::max_body`].
 //!
@@ -31,12 +31,12 @@
 //!
 //! # When the server fails
 //! Every call ends within [`Builder::timeout`]. When the server is down, slow, full or refuses, nothing starts for
-//! [`Builder::hold`]; after that each process keeps one place and the gap times [`Builder::nodes`] of its own, until the
+//! [`Builder::hold`]; after that each process keeps one permit and the delay times [`Builder::nodes`] of its own, until the
 //! server is back. Known pauses are kept throughout. Two processes that went on alone cannot see each other, so that their
-//! requests may meet: a `hold` of [`Duration::MAX`](std::time::Duration::MAX) rules that out. A request whose place could
-//! not be renewed is cut off before the server gives the place away.
+//! requests may meet: a `hold` of [`Duration::MAX`](std::time::Duration::MAX) rules that out. A request whose permit could
+//! not be renewed is cut off before the server gives the permit away.
 //!
-//! A server that is empty, or has been restarted, may have forgotten places in use: it grants nothing for the time of one
+//! A server that is empty, or has been restarted, may have forgotten permits in use: it grants nothing for the time of one
 //! lease. So the first start on a new server takes that long. Of a Cluster that holds for each node by itself: hosts whose
 //! node is down or new wait, the others go on.
 //!
@@ -50,8 +50,8 @@
 //! | kind | what | kept |
 //! |---|---|---|
 //! | `mark` | since when the server remembers, and its run id | 30 days after the last use |
-//! | `h` | state of a host, by its name | until nothing is owed, and 10 minutes (24 hours after strikes) |
-//! | `l` | places of a host | two leases after the last |
+//! | `h` | state of a host, by its name | until nothing is owed, and 10 minutes (24 hours after backoffs) |
+//! | `l` | permits of a host | two leases after the last |
 //! | `r`, `c` | robots.txt by origin and token, and who reads it | 30 days; a reading's time |
 //! | `v`, `b` | variants by a hash of the URL, pieces of bodies | [`Builder::keep_responses`] |
 //!
@@ -64,8 +64,8 @@
 //! # What it costs
 //! A request makes two calls: the question before it starts, and off its path what became of it; a long body one more for
 //! each third of a lease, and a pause one for each process at its end. A call is about 30 µs of the server's time (a GCRA
-//! script, which knows of no places, pauses or strikes, about 6 µs), so that one server lets some ten thousand requests a
-//! second start. A host that was asked once takes 200 octets there (GCRA 130), and vanishes ten minutes after its last
+//! script, which knows of no permits, pauses or backoff_level, about 6 µs), so that one server lets some ten thousand requests a
+//! second start. A host that was asked once takes 200 bytes there (GCRA 130), and vanishes ten minutes after its last
 //! request. `cargo run --release -p compare -- redis` measures it.
 //!
 //! # Why redis-rs
@@ -131,8 +131,8 @@ const BUCKETS: u64 = 64;
 
 /// FNV-1a: all processes must find the same key.
 fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
-        (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum Server {
 const ANEW_AFTER: Duration = Duration::from_secs(5);
 /// A bucket that failed so long ago, and is not asked about any more, says nothing about the present.
 const STALE: Duration = Duration::from_secs(60);
-/// In place of the run id where several servers answer: the script looks itself.
+/// In permit of the run id where several servers answer: the script looks itself.
 const LOOK_THERE: &str = "?";
 
 /// A connection to a server, or to all of a Cluster.
@@ -66,14 +66,14 @@ struct State {
     line: Option<Line>,
     lines: u64,
     /// What fails: everything of a single server under one number, of a Cluster each bucket.
-    failing: BTreeMap<u64, Trouble>,
+    failing: BTreeMap<u64, ServerDown>,
     /// Since when anything does.
     since: Option<Instant>,
 }
 
 /// Something fails.
 #[derive(Clone, Copy)]
-struct Trouble {
+struct ServerDown {
     cause: Cause,
     /// When it is tried again.
     again: Instant,
@@ -130,13 +130,13 @@ impl Link {
             Server::Single(_) => 0,
             Server::Cluster(_) => bucket,
         };
-        if let Some(trouble) = self.state().failing.get_mut(&part) {
+        if let Some(down) = self.state().failing.get_mut(&part) {
             let now = Instant::now();
-            if now < trouble.again {
+            if now < down.again {
                 return Err(StoreFailed::new(doing, Failing));
             }
             // One tries, the others go on failing until that is decided.
-            trouble.again = now + self.timeout.max(TRY_AGAIN);
+            down.again = now + self.timeout.max(TRY_AGAIN);
         }
         let mut number = None;
         let asked = tokio::time::timeout(timeout, async {
@@ -223,9 +223,7 @@ impl Link {
             }
             state.failing.remove(&part);
             let now = Instant::now();
-            state
-                .failing
-                .retain(|_, trouble| now < trouble.again + STALE);
+            state.failing.retain(|_, down| now < down.again + STALE);
             state
                 .failing
                 .is_empty()
@@ -240,7 +238,7 @@ impl Link {
 
     fn failed(&self, part: u64, number: Option<u64>, cause: Cause, detail: String) {
         let now = Instant::now();
-        let news = {
+        let report = {
             let mut state = self.state();
             // A connection that broke is never used again; one that is slow may have to be given up too, because what
             // was sent on it is answered in order. The connections to a Cluster mend themselves, as a rule.
@@ -263,12 +261,12 @@ impl Link {
             } else {
                 let known = state.failing.values().any(|known| known.cause == cause);
                 let again = now + TRY_AGAIN;
-                state.failing.insert(part, Trouble { cause, again });
+                state.failing.insert(part, ServerDown { cause, again });
                 state.since.get_or_insert(now);
                 !known
             }
         };
-        if news {
+        if report {
             self.tell(&Event::Failing { cause, detail });
         }
     }

@@ -25,13 +25,13 @@ impl RobotsStore for RedisStore {
                     redis::cmd("HMGET")
                         .arg(record)
                         .arg("about")
-                        .arg("octets")
+                        .arg("bytes")
                         .query_async(&mut line.connection)
                         .await
                 })
                 .await?;
-            let (about, octets) = fields;
-            Ok(about.map(|about| StoredRobots::decode(&about, octets.map(Bytes::from))))
+            let (about, bytes) = fields;
+            Ok(about.map(|about| StoredRobots::decode(&about, bytes.map(Bytes::from))))
         })
     }
 
@@ -42,8 +42,8 @@ impl RobotsStore for RedisStore {
             pipe.atomic();
             let about = stored.encode();
             match stored.copy.map(|copy| copy.outcome) {
-                Some(StoredOutcome::Rules(Some(octets))) => {
-                    pipe.hset_multiple(&record, &[("about", &about[..]), ("octets", &octets[..])])
+                Some(StoredOutcome::Rules(Some(bytes))) => {
+                    pipe.hset_multiple(&record, &[("about", &about[..]), ("bytes", &bytes[..])])
                         .ignore();
                 }
                 Some(StoredOutcome::Rules(None)) => {
@@ -51,7 +51,7 @@ impl RobotsStore for RedisStore {
                 }
                 _ => {
                     pipe.hset(&record, "about", &about[..]).ignore();
-                    pipe.hdel(&record, "octets").ignore();
+                    pipe.hdel(&record, "bytes").ignore();
                 }
             }
             pipe.pexpire(&record, KEPT.as_millis() as i64).ignore();

@@ -30,12 +30,12 @@ pub(crate) struct Context {
     pub(crate) reads_robots_txt: bool,
     /// The journey over redirects that this request is a step of.
     pub(crate) visit: Option<Visit>,
-    /// The hosts whose budget holds a place for this request already.
+    /// The hosts whose budget holds a permit for this request already.
     pub(crate) held_by: HostsSet,
-    /// The hosts that have counted its start already, without a place.
+    /// The hosts that have counted its start already, without a permit.
     pub(crate) counted_by: HostsSet,
-    /// The largest gap of the budgets that hold a place for it.
-    pub(crate) gap: Duration,
+    /// The largest delay of the budgets that hold a permit for it.
+    pub(crate) delay: Duration,
     /// A retry layer further out wants to know whether a budget on the same hosts is below it.
     pub(crate) handshake: Option<Arc<Handshake>>,
 }
@@ -125,14 +125,14 @@ pub(crate) enum AtStart {
     },
     /// A rule forbids it, or the site is unreachable. Boxed: this is the rare answer.
     Refuse(Box<Refusal>),
-    /// The copy's life is over: [`Rules::renew`] first, without holding a place of the host.
+    /// The copy's life is over: [`Rules::renew`] first, without holding a permit of the host.
     Renew,
 }
 
 /// A journey over redirects, shared by its steps.
 ///
 /// Whoever follows redirects outside the stack attaches one visit to the first request and to each hop: a redirect's
-/// Retry-After then holds its hop (RFC 9110, 10.2.3), and the hops of a page that a person asked for take one gap of each
+/// Retry-After then holds its hop (RFC 9110, 10.2.3), and the hops of a page that a person asked for take one delay of each
 /// host together.
 #[derive(Clone, Debug, Default)]
 pub struct Visit(Arc<Mutex<Journey>>);
@@ -142,8 +142,8 @@ pub struct Visit(Arc<Mutex<Journey>>);
 pub(crate) struct Journey {
     /// A redirect came with Retry-After: its target is not asked before this, wherever it leads (RFC 9110, 10.2.3).
     pub(crate) not_before: Option<Instant>,
-    /// A person makes it: it takes one gap of each host, as long as nobody else starts there in between.
-    pub(crate) one_gap: bool,
+    /// A person makes it: it takes one delay of each host, as long as nobody else starts there in between.
+    pub(crate) one_delay: bool,
     /// For each host that it touched the number of its last start there.
     starts: Vec<(u64, u64)>,
 }
@@ -154,7 +154,7 @@ const JOURNEY_HOSTS: usize = 16;
 impl Journey {
     /// The number of the journey's last start at a host, where that gives it the right to start again.
     pub(crate) fn last_start(&self, host: u64) -> Option<u64> {
-        if !self.one_gap {
+        if !self.one_delay {
             return None;
         }
         let found = self.starts.iter().find(|(key, _)| *key == host);

@@ -88,7 +88,7 @@
 //! | a client that follows redirects below | hops meet no layer at all |
 //!
 //! # Defaults
-//! One place for each host, a gap of 1 s that grows with the host's latency, waits of at most 10 minutes, robots.txt read
+//! One permit for each host, a delay of 1 s that grows with the host's latency, waits of at most 10 minutes, robots.txt read
 //! anew within the hour, a private cache of 64 MiB in memory. Each layer's module gives its numbers and their reasons. All
 //! stacks of a process share one [`Hosts`] unless told otherwise.
 //!
@@ -147,8 +147,8 @@ pub use conditional_cache::ConditionalCacheLayer;
 pub use etiquette_core::host::{GroupBy, HostPolicy, HostSnapshot, Pace, PaceReason, Signal};
 pub use etiquette_core::identity::{self, Identity};
 pub use etiquette_core::{
-    Accept, Api, Clock, Now, Origin, Permit, Purpose, PurposeKind, Refusal, RobotsScope, Session,
-    purpose,
+    Accept, Api, Clock, Now, Origin, Purpose, PurposeKind, Refusal, RobotsScope, Session,
+    UserGrant, purpose,
 };
 pub use ext::{Facts, Visit};
 pub use host_budget::HostBudgetLayer;

@@ -1,4 +1,4 @@
-//! An inner body that is handed on, its octets as [`Bytes`] and its error boxed.
+//! An inner body that is handed on, its bytes as [`Bytes`] and its error boxed.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use crate::BoxError;
 
 pin_project! {
-    /// A body of any kind as one of octets. Data that is `Bytes` already is not copied.
+    /// A body of any kind as one of bytes. Data that is `Bytes` already is not copied.
     pub(crate) struct Passed<B> {
         #[pin]
         body: B,

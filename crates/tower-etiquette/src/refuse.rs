@@ -5,7 +5,7 @@
 //!
 //! | refusal | status |
 //! |---|---|
-//! | robots.txt or a permit forbids it, the name is wrong, it cannot be signed, an unwanted use | 403 |
+//! | robots.txt or a grant forbids it, the name is wrong, it cannot be signed, an unwanted use | 403 |
 //! | the host's address is not public | 403 |
 //! | the host's budget or pause | 429 |
 //! | robots.txt is unreachable | 503 |

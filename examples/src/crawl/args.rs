@@ -43,10 +43,10 @@ pub struct Args {
     pub prefer: Prefer,
     /// How many requests a host may have to answer at the same time.
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
-    pub places: NonZeroU32,
-    /// The shortest gap between two requests to a host [default: 1, and 0.2 for the site of its own].
+    pub max_in_flight: NonZeroU32,
+    /// The shortest delay between two requests to a host [default: 1, and 0.2 for the site of its own].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub min_gap: Option<Duration>,
+    pub min_delay: Option<Duration>,
     /// How long a request may wait for its host before it is given up.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "600")]
     pub max_wait: Duration,
@@ -107,8 +107,8 @@ mod tests {
             "--contact=MAIL",
             "--max-pages=7",
             "--max-depth=2",
-            "--places=3",
-            "--min-gap=0.25",
+            "--max-in-flight=3",
+            "--delay=0.25",
             "--max-wait=5",
             "--allow-private",
             "--resolve=Site.test:443:127.0.0.1",
@@ -123,10 +123,10 @@ mod tests {
         assert_eq!(args.urls.len(), 2);
         assert!(args.require_published);
         assert_eq!(args.named.contact.as_deref(), Some("MAIL"));
-        assert_eq!(args.min_gap, Some(Duration::from_millis(250)));
+        assert_eq!(args.min_delay, Some(Duration::from_millis(250)));
         assert_eq!(args.max_wait, Duration::from_secs(5));
         assert_eq!(
-            (args.places.get(), args.max_pages, args.max_depth),
+            (args.max_in_flight.get(), args.max_pages, args.max_depth),
             (3, 7, 2)
         );
         let [one, two] = &args.resolve[..] else {
@@ -148,11 +148,11 @@ mod tests {
             "--resolve=site.test:x:127.0.0.1",
             "--resolve=site.test:80:localhost",
             "--resolve=:80:127.0.0.1",
-            "--min-gap=-1",
-            "--min-gap=NaN",
+            "--delay=-1",
+            "--delay=NaN",
             "--max-wait=soon",
-            "--places=0",
-            "--places=x",
+            "--max-in-flight=0",
+            "--max-in-flight=x",
             "--prefer=x",
         ] {
             assert!(Args::try_parse_from(["crawl", wrong]).is_err(), "{wrong}");

@@ -2,7 +2,7 @@
 //!
 //! Sitemaps and feeds decide what is worth a visit, compared with when pages were visited last; links fill in.
 //!
-//! It keeps no pace of its own. It has as many requests on the way as a host has places; the layers under the client
+//! It keeps no pace of its own. It has as many requests on the way as a host has permits; the layers under the client
 //! decide when each of them starts.
 
 use std::collections::BTreeMap;
@@ -33,24 +33,24 @@ pub(super) struct Engine {
     prefer: Prefer,
     max_depth: usize,
     max_pages: usize,
-    places: NonZeroU32,
+    max_in_flight: NonZeroU32,
 }
 
 impl Engine {
-    /// An engine that calls itself `identity` and keeps at least `min_gap`, or the default of the layers.
+    /// An engine that calls itself `identity` and keeps at least `min_delay`, or the default of the layers.
     pub(super) fn new(
         args: &Args,
         identity: Identity,
-        min_gap: Option<Duration>,
+        min_delay: Option<Duration>,
     ) -> Result<Self, Error> {
         Ok(Self {
             // First, since it refuses a folder that another process uses.
-            visitor: Visitor::new(args, identity, min_gap)?,
+            visitor: Visitor::new(args, identity, min_delay)?,
             visits: Visits::open(args.cache.as_deref())?,
             prefer: args.prefer,
             max_depth: args.max_depth,
             max_pages: args.max_pages,
-            places: args.places,
+            max_in_flight: args.max_in_flight,
         })
     }
 
@@ -86,9 +86,9 @@ impl Engine {
         let mut visits: JoinSet<(Target, Visited)> = JoinSet::new();
         let mut look = tokio::time::interval(LOOK);
         let mut stopped = false;
-        let places = usize::try_from(self.places.get()).unwrap_or(usize::MAX);
+        let permits = usize::try_from(self.max_in_flight.get()).unwrap_or(usize::MAX);
         loop {
-            while let Some(target) = frontier.next(places) {
+            while let Some(target) = frontier.next(permits) {
                 let visitor = self.visitor.clone();
                 visits.spawn(async move {
                     let visited = visitor.visit(&target).await;

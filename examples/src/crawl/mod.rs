@@ -37,9 +37,9 @@ use crate::site;
 use engine::Engine;
 use report::Report;
 
-/// The gap towards the site that the program serves to itself: shorter than that site's Crawl-delay, so that the site
+/// The delay towards the site that the program serves to itself: shorter than that site's Crawl-delay, so that the site
 /// decides. Towards others it is the default of the layers.
-const OWN_GAP: Duration = Duration::from_millis(200);
+const OWN_DELAY: Duration = Duration::from_millis(200);
 
 /// What a crawl came to.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ async fn crawl_targets(
     report: &mut Report<'_>,
     mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Result<Outcome, Error> {
-    let mut engine = Engine::new(args, introduced.identity, args.min_gap)?;
+    let mut engine = Engine::new(args, introduced.identity, args.min_delay)?;
     if introduced.strangers {
         tokio::select! {
             () = stop.as_mut() => {
@@ -127,7 +127,7 @@ async fn crawl_oneself(
     let token = identity.token().to_string();
     let site = site::serve().await?;
     let start: Uri = site.url("/").parse().expect("an address makes a URL");
-    let mut engine = Engine::new(args, identity, args.min_gap.or(Some(OWN_GAP)))?;
+    let mut engine = Engine::new(args, identity, args.min_delay.or(Some(OWN_DELAY)))?;
     let mut runs = Vec::new();
     let mut stopped = false;
     for run in ["first", "second"] {
@@ -143,7 +143,7 @@ async fn crawl_oneself(
         site.log().next_run();
     }
     let log = site.log().entries();
-    let promises = Promises::check(&log, &site::expected(&token, args.places.get() > 1));
+    let promises = Promises::check(&log, &site::expected(&token, args.max_in_flight.get() > 1));
     if args.json {
         for (run, tally) in (1..).zip(&runs) {
             report.summary(tally.json(run, stopped && run == runs.len()))?;

@@ -11,7 +11,7 @@ use super::record::date;
 /// Why a host is visited at its pace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Why {
-    gap: String,
+    delay: String,
     paused_until: Option<SystemTime>,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct Why {
 pub(super) fn why(hosts: &Hosts, uri: &Uri) -> Option<Why> {
     let known = hosts.snapshot(uri).ok()??;
     Some(Why {
-        gap: gap(&known),
+        delay: delay(&known),
         paused_until: known.paused_until,
     })
 }
@@ -35,7 +35,7 @@ impl Why {
             }
             (one, two) => one == two,
         };
-        same_pause && self.gap == other.gap
+        same_pause && self.delay == other.delay
     }
 }
 
@@ -44,14 +44,14 @@ impl fmt::Display for Why {
         if let Some(until) = self.paused_until {
             write!(f, "paused until {}, as it asked; then ", date(until))?;
         }
-        f.write_str(&self.gap)
+        f.write_str(&self.delay)
     }
 }
 
-fn gap(known: &HostSnapshot) -> String {
-    let gap = seconds(known.pace.gap);
+fn delay(known: &HostSnapshot) -> String {
+    let delay = seconds(known.pace.delay);
     let why = match known.pace.reason {
-        PaceReason::MinGap => "our own least gap".to_owned(),
+        PaceReason::MinDelay => "our own least delay".to_owned(),
         PaceReason::CrawlDelay => match known.crawl_delay {
             Some(delay) => format!("its robots.txt says Crawl-delay {}", delay.as_secs_f64()),
             None => "its robots.txt asks for it".to_owned(),
@@ -59,7 +59,7 @@ fn gap(known: &HostSnapshot) -> String {
         PaceReason::Latency => format!("it takes {} to answer", seconds(known.latency)),
         _ => "that is what it bears".to_owned(),
     };
-    let mut text = format!("one request every {gap}: {why}");
+    let mut text = format!("one request every {delay}: {why}");
     if known.pace.rate < 1.0 {
         let share = known.pace.rate * 100.0;
         text += &format!(", at {share:.0} % of the rate since it complained");
@@ -77,7 +77,7 @@ mod tests {
 
     fn paused(millis: u64) -> Why {
         Why {
-            gap: "slow".to_owned(),
+            delay: "slow".to_owned(),
             paused_until: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(millis)),
         }
     }

@@ -120,7 +120,7 @@ fn reach(addresses: &[IpAddr]) -> Reach {
 fn is_private(addr: IpAddr) -> bool {
     match addr.to_canonical() {
         IpAddr::V4(v4) => {
-            let [a, b, ..] = v4.octets();
+            let [a, b, ..] = v4.to_bits().to_be_bytes();
             let carrier = a == 100 && (64..128).contains(&b);
             v4.is_loopback()
                 || v4.is_private()

@@ -27,7 +27,7 @@ use super::{Args, BadLink, Error};
 pub(super) use lists::Listed;
 
 /// The most of a page that is read. What is longer is dropped, and its links are not looked for.
-const MOST_OCTETS: usize = 4 << 20;
+const MOST_BYTES: usize = 4 << 20;
 
 /// A polite client and the name that it bears. Clones share everything.
 #[derive(Clone)]
@@ -66,13 +66,13 @@ impl Visitor {
     pub(super) fn new(
         args: &Args,
         identity: Identity,
-        min_gap: Option<Duration>,
+        min_delay: Option<Duration>,
     ) -> Result<Self, Error> {
         let mut policy = HostPolicy::new()
-            .places(args.places)
+            .max_in_flight(args.max_in_flight)
             .max_wait(args.max_wait);
-        if let Some(gap) = min_gap {
-            policy = policy.min_gap(gap);
+        if let Some(delay) = min_delay {
+            policy = policy.min_delay(delay);
         }
         if args.urls.is_empty() {
             // What the program's own site takes to answer says how busy this machine is, and nothing about that site.
@@ -216,7 +216,7 @@ impl Visitor {
         directives: &mut Directives,
         visited: &mut Visited,
     ) -> Result<(), String> {
-        let octets = body.bytes(MOST_OCTETS).await.map_err(|e| e.to_string())?;
+        let bytes = body.bytes(MOST_BYTES).await.map_err(|e| e.to_string())?;
         let kind = headers.get(header::CONTENT_TYPE);
         let kind = kind
             .and_then(|value| value.to_str().ok())
@@ -225,8 +225,8 @@ impl Visitor {
         if is_page {
             let page = HtmlScanner::new(&target.uri)
                 .content_type(kind)
-                .limit(MOST_OCTETS)
-                .scan(&octets);
+                .limit(MOST_BYTES)
+                .scan(&bytes);
             let token = self.identity.token().as_str();
             for meta in page.meta_robots() {
                 directives.add_meta(&meta.name, &meta.content, token);

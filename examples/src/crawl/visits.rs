@@ -70,7 +70,7 @@ impl Visits {
             Err(error) => return Err(error),
         };
         let mut visits = Self::default();
-        for line in known.split(|octet| *octet == b'\n') {
+        for line in known.split(|byte| *byte == b'\n') {
             match serde_json::from_slice(line) {
                 Ok(Line::Visit { url, at }) => {
                     let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at));
@@ -84,14 +84,14 @@ impl Visits {
         }
         // One line for each URL again, however many runs there were.
         let fresh = folder.join("visits.jsonl.new");
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for (url, at) in &visits.at {
-            push(&mut octets, &visit(url, *at))?;
+            push(&mut bytes, &visit(url, *at))?;
         }
         for (robots, sitemaps) in &visits.sitemaps {
-            push(&mut octets, &named(robots, sitemaps))?;
+            push(&mut bytes, &named(robots, sitemaps))?;
         }
-        fs::write(&fresh, octets)?;
+        fs::write(&fresh, bytes)?;
         fs::rename(&fresh, &path)?;
         visits.file = Some(OpenOptions::new().append(true).open(&path)?);
         Ok(visits)
@@ -162,9 +162,9 @@ impl Visits {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        let mut octets = Vec::new();
-        push(&mut octets, line)?;
-        file.write_all(&octets)
+        let mut bytes = Vec::new();
+        push(&mut bytes, line)?;
+        file.write_all(&bytes)
     }
 }
 
@@ -192,9 +192,9 @@ fn named(robots: &str, sitemaps: &[String]) -> Line {
     }
 }
 
-fn push(octets: &mut Vec<u8>, line: &Line) -> io::Result<()> {
-    serde_json::to_writer(&mut *octets, line)?;
-    octets.push(b'\n');
+fn push(bytes: &mut Vec<u8>, line: &Line) -> io::Result<()> {
+    serde_json::to_writer(&mut *bytes, line)?;
+    bytes.push(b'\n');
     Ok(())
 }
 

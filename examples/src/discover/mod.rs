@@ -85,7 +85,7 @@ pub async fn run(args: &Args, out: &mut (dyn Write + Send)) -> Result<usize, Box
     if let Some(own) = &own {
         urls.push(own.url("/").parse()?);
         // Its Crawl-delay is what counts.
-        policy = policy.min_gap(Duration::from_millis(200));
+        policy = policy.min_delay(Duration::from_millis(200));
     }
     let token = identity.token().clone();
     let client = Client::builder(identity)

@@ -27,8 +27,8 @@ const QUARTER: Duration = Duration::from_secs(15 * 60);
 pub struct Cost {
     /// Requests, robots.txt included.
     pub requests: u64,
-    /// Octets of response bodies.
-    pub octets: u64,
+    /// Bytes of response bodies.
+    pub bytes: u64,
     /// Answers 304.
     pub not_modified: u64,
     /// Requests while a site wants a pause. The first is how a reader learns of it.
@@ -56,16 +56,16 @@ impl fmt::Display for Day {
         ] {
             writeln!(
                 f,
-                "  {name:<20} {:>5} requests ({} of them 304), {:>9} octets, {} in a pause, {} after \"gone\"",
-                cost.requests, cost.not_modified, cost.octets, cost.in_pause, cost.after_gone
+                "  {name:<20} {:>5} requests ({} of them 304), {:>9} bytes, {} in a pause, {} after \"gone\"",
+                cost.requests, cost.not_modified, cost.bytes, cost.in_pause, cost.after_gone
             )?;
         }
         let share = |part: u64, whole: u64| part as f64 * 100.0 / whole.max(1) as f64;
         write!(
             f,
-            "  {:.0} % of the requests, {:.1} % of the octets",
+            "  {:.0} % of the requests, {:.1} % of the bytes",
             share(self.polite.requests, self.every_quarter.requests),
-            share(self.polite.octets, self.every_quarter.octets)
+            share(self.polite.bytes, self.every_quarter.bytes)
         )
     }
 }
@@ -205,7 +205,7 @@ impl Sites {
         cost.in_pause += u64::from(busy);
         cost.after_gone += u64::from(gone);
         cost.not_modified += u64::from(response.status() == StatusCode::NOT_MODIFIED);
-        cost.octets += http_body::Body::size_hint(response.body())
+        cost.bytes += http_body::Body::size_hint(response.body())
             .exact()
             .unwrap_or(0);
         response
@@ -294,7 +294,7 @@ mod tests {
             "{day}\n{text}"
         );
         assert!(
-            day.polite.octets * 5 < day.every_quarter.octets,
+            day.polite.bytes * 5 < day.every_quarter.bytes,
             "{day}\n{text}"
         );
         // The pause of one feed holds for the other feed of its host, and "gone" is believed.

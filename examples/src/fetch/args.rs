@@ -50,7 +50,7 @@ pub struct Args {
     /// Trusts the root certificates in this file, PEM or DER, beside the built-in ones.
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
-    /// The most octets of the page.
+    /// The most bytes of the page.
     #[arg(long, value_name = "N", default_value_t = 10 << 20)]
     pub max_bytes: u64,
     /// How long the page may take.

@@ -1,6 +1,6 @@
 //! One page, because a person asked for it: what an agent's fetch tool should be.
 //!
-//! The URL on the command line is the act of the person, and the permit is for that page: its redirects are followed,
+//! The URL on the command line is the act of the person, and the grant is for that page: its redirects are followed,
 //! nothing else is asked for, nothing is kept when the program ends. robots.txt is asked first; a group that names the
 //! user token binds. Markdown is preferred where the site offers it.
 //!
@@ -112,11 +112,11 @@ async fn fetch(args: &Args) -> Result<Page, Failure> {
     let client = builder.build().map_err(Failure::Request)?;
     // The act of the person is that they named the URL when they started the program.
     let session = Session::new();
-    let permit = session
-        .permit(&url)
+    let grant = session
+        .grant(&url)
         .map_err(|error| Failure::Url(error.to_string()))?;
     let response = client
-        .get_for(&url.to_string(), Purpose::UserFetch(permit))
+        .get_for(&url.to_string(), Purpose::UserFetch(grant))
         .await
         .map_err(Failure::Request)?;
     let facts = tower_etiquette::Facts::of(&response).cloned();
@@ -148,17 +148,13 @@ fn url(text: &str) -> Result<Uri, Failure> {
 /// The certificates of a file, in DER.
 fn roots(file: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     let failed = |why: &dyn std::fmt::Display| Failure::Roots(format!("{}: {why}", file.display()));
-    let octets = std::fs::read(file).map_err(|error| failed(&error))?;
-    let roots = CertificateDer::pem_slice_iter(&octets).map(|root| root.map(|root| root.to_vec()));
+    let bytes = std::fs::read(file).map_err(|error| failed(&error))?;
+    let roots = CertificateDer::pem_slice_iter(&bytes).map(|root| root.map(|root| root.to_vec()));
     let roots: Vec<_> = roots
         .collect::<Result<_, _>>()
         .map_err(|error| failed(&error))?;
     // DER is one certificate and has no lines that could begin one.
-    Ok(if roots.is_empty() {
-        vec![octets]
-    } else {
-        roots
-    })
+    Ok(if roots.is_empty() { vec![bytes] } else { roots })
 }
 
 /// The name on the request. Sites that are not this machine must be able to see who comes.
@@ -209,7 +205,7 @@ mod tests {
         let args = <Args as clap::Parser>::try_parse_from([&["fetch"], arguments].concat());
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let exit = run(&args.unwrap(), &mut out, &mut err).await;
-        let text = |octets| String::from_utf8(octets).unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
         (exit, text(out), text(err))
     }
 
@@ -284,11 +280,11 @@ mod tests {
         let pem = "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n\
                    another one:\n-----BEGIN CERTIFICATE-----\nBA==\n-----END CERTIFICATE-----\n";
         let file = std::env::temp_dir().join(format!("etiquette-roots-{}", std::process::id()));
-        for (octets, expected) in [
+        for (bytes, expected) in [
             (pem.as_bytes(), &[&[1, 2, 3][..], &[4]][..]),
             (&[0x30, 0x82, 1], &[&[0x30, 0x82, 1]]),
         ] {
-            std::fs::write(&file, octets).unwrap();
+            std::fs::write(&file, bytes).unwrap();
             assert_eq!(roots(&file).unwrap(), expected);
         }
         std::fs::remove_file(&file).unwrap();

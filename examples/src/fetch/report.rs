@@ -40,7 +40,7 @@ impl Report {
             "url": args.url,
             "status": page.status.as_u16(),
             "headers": headers,
-            "octets": page.body.len(),
+            "bytes": page.body.len(),
             "waited_ms": u64::try_from(page.facts.waited().as_millis()).unwrap_or(u64::MAX),
             "may_train": page.facts.may_train(),
             "may_retain": page.facts.may_retain(),

@@ -100,16 +100,16 @@ pub async fn run(args: &Args, out: &mut (dyn Write + Send)) -> Result<Answer, Er
             tokens,
             urls,
         } => {
-            let octets = source.read(tokens).await?;
-            check(&octets, source, tokens, urls, out)
+            let bytes = source.read(tokens).await?;
+            check(&bytes, source, tokens, urls, out)
         }
         Command::Explain { source, tokens } => {
-            let octets = source.read(tokens).await?;
-            explain(&octets, source, tokens, out)
+            let bytes = source.read(tokens).await?;
+            explain(&bytes, source, tokens, out)
         }
         Command::Lint { source } => {
-            let octets = source.read(&[]).await?;
-            let findings = lint(&octets);
+            let bytes = source.read(&[]).await?;
+            let findings = lint(&bytes);
             for finding in &findings {
                 if source.json {
                     let row = json!({
@@ -131,7 +131,7 @@ pub async fn run(args: &Args, out: &mut (dyn Write + Send)) -> Result<Answer, Er
 }
 
 fn check(
-    octets: &[u8],
+    bytes: &[u8],
     source: &Source,
     tokens: &[ProductToken],
     urls: &[String],
@@ -139,7 +139,7 @@ fn check(
 ) -> Result<Answer, Error> {
     let robots = Robots::builder()
         .tokens(tokens.iter().cloned())
-        .parse(octets);
+        .parse(bytes);
     let group = robots.group_of(tokens);
     let paths = urls
         .iter()
@@ -183,12 +183,12 @@ fn path_of(url: &str, source: &Source) -> Result<String, Error> {
 }
 
 fn explain(
-    octets: &[u8],
+    bytes: &[u8],
     source: &Source,
     tokens: &[ProductToken],
     out: &mut (dyn Write + Send),
 ) -> Result<Answer, Error> {
-    let robots = Robots::parse(octets);
+    let robots = Robots::parse(bytes);
     if let Some(what) = robots.unusable().filter(|_| !source.json) {
         writeln!(out, "unusable: {what}; everything is allowed")?;
     }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use clap::Parser;
-use etiquette_robots::{MAX_OCTETS, ProductToken, robots_url};
+use etiquette_robots::{MAX_BYTES, ProductToken, robots_url};
 use tower_etiquette::client::Client;
 
 use super::Error;
@@ -42,7 +42,7 @@ impl Source {
         robots_url(&self.file).filter(|_| is_url)
     }
 
-    /// The octets of the file, one more than counts at most, so that a cut is seen. Empty for a site that has none.
+    /// The bytes of the file, one more than counts at most, so that a cut is seen. Empty for a site that has none.
     ///
     /// A site is asked under the first of `tokens`.
     ///
@@ -52,16 +52,15 @@ impl Source {
         if let Some(url) = self.site() {
             return self.fetch(&url, tokens).await;
         }
-        let most = MAX_OCTETS as u64 + 1;
-        let mut octets = Vec::new();
+        let most = MAX_BYTES as u64 + 1;
+        let mut bytes = Vec::new();
         let read = if self.file == "-" {
-            std::io::stdin().lock().take(most).read_to_end(&mut octets)
+            std::io::stdin().lock().take(most).read_to_end(&mut bytes)
         } else {
-            std::fs::File::open(&self.file)
-                .and_then(|file| file.take(most).read_to_end(&mut octets))
+            std::fs::File::open(&self.file).and_then(|file| file.take(most).read_to_end(&mut bytes))
         };
         read.map_err(|cause| Error::Read(self.file.clone(), cause))?;
-        Ok(octets)
+        Ok(bytes)
     }
 
     async fn fetch(&self, url: &str, tokens: &[ProductToken]) -> Result<Vec<u8>, Error> {
@@ -98,7 +97,7 @@ impl Source {
         if !status.is_success() {
             return Err(Error::Status(url.to_owned(), status));
         }
-        let limit = 64 * MAX_OCTETS;
+        let limit = 64 * MAX_BYTES;
         let body = response.into_body().bytes(limit).await;
         Ok(body.map_err(|error| failed(error.into()))?.to_vec())
     }

@@ -94,9 +94,11 @@ fn rows<const N: usize>(
     peers.into_iter().map(row).collect()
 }
 
-/// Without a gap every start is allowed: what is measured is the work and not the wait.
-fn gapless() -> Hosts {
-    let policy = HostPolicy::new().min_gap(Duration::ZERO).latency_factor(0);
+/// Without a delay every start is allowed: what is measured is the work and not the wait.
+fn undelayed() -> Hosts {
+    let policy = HostPolicy::new()
+        .min_delay(Duration::ZERO)
+        .latency_factor(0);
     Hosts::builder()
         .policy(policy)
         .max_hosts(2 * MANY)
@@ -187,13 +189,13 @@ fn hot(names: &[String], origins: &[Origin]) -> Vec<Row> {
         .build()
         .expect("a runtime");
     let _entered = runtime.enter();
-    let hosts = gapless();
+    let hosts = undelayed();
     let (by_name, by_number) = (governor(), governor());
     let mut concurrency = ConcurrencyLimit::new(inner(), 1);
     let mut rate = RateLimit::new(inner(), Rate::new(u64::MAX, Duration::from_secs(1)));
     rows(
         ("hot", "acquire", "ns"),
-        nanoseconds(|| drop(hosts.try_start(&origins[0]).expect("no gap"))),
+        nanoseconds(|| drop(hosts.try_start(&origins[0]).expect("no delay"))),
         [
             (
                 "governor",
@@ -211,9 +213,9 @@ fn hot(names: &[String], origins: &[Origin]) -> Vec<Row> {
 
 /// One failure in a row is remembered, so that no host is forgotten between two starts.
 fn known(origins: &[Origin]) -> Hosts {
-    let hosts = gapless();
+    let hosts = undelayed();
     for origin in origins {
-        hosts.try_start(origin).expect("no gap").failed();
+        hosts.try_start(origin).expect("no delay").failed();
     }
     hosts
 }
@@ -225,7 +227,7 @@ fn many(names: &[String], origins: &[Origin]) -> Vec<Row> {
     let ours = {
         let hosts = known(origins);
         at_random(origins, ROUNDS, &mut dice, |origin| {
-            drop(hosts.try_start(origin).expect("no gap"));
+            drop(hosts.try_start(origin).expect("no delay"));
         })
     };
     let by_name = {
@@ -280,7 +282,7 @@ fn two_threads(names: &[String], origins: &[Origin]) -> Vec<Row> {
     let ours = {
         let hosts = known(origins);
         both(origins, |origin| {
-            drop(hosts.try_start(origin).expect("no gap"));
+            drop(hosts.try_start(origin).expect("no delay"));
         })
     };
     let keys: Vec<u64> = (0..MANY as u64).collect();
@@ -309,7 +311,7 @@ fn heap_of_an_idle_host(names: &[String], origins: &[Origin]) -> Vec<Row> {
     let clock = Arc::new(Still {
         base: Instant::now(),
     });
-    let each = |octets: f64| octets / MANY as f64;
+    let each = |bytes: f64| bytes / MANY as f64;
     let ours = heap::held(|| {
         let hosts = Hosts::builder()
             .max_hosts(2 * MANY)
@@ -342,7 +344,7 @@ fn heap_of_an_idle_host(names: &[String], origins: &[Origin]) -> Vec<Row> {
         map
     });
     rows(
-        ("1M", "heap", "octets"),
+        ("1M", "heap", "bytes"),
         each(ours),
         [
             ("governor", each(by_name)),
@@ -352,7 +354,7 @@ fn heap_of_an_idle_host(names: &[String], origins: &[Origin]) -> Vec<Row> {
     )
 }
 
-/// A clock that stands still: all hosts are within their gap, and none may be forgotten.
+/// A clock that stands still: all hosts are within their delay, and none may be forgotten.
 #[derive(Debug)]
 struct Still {
     base: Instant,

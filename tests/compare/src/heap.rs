@@ -1,4 +1,4 @@
-//! How many octets of the heap a value holds.
+//! How many bytes of the heap a value holds.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
@@ -10,10 +10,10 @@ static ON: AtomicBool = AtomicBool::new(false);
 static HELD: AtomicIsize = AtomicIsize::new(0);
 static MOST: AtomicIsize = AtomicIsize::new(0);
 
-fn count(octets: isize) {
+fn count(bytes: isize) {
     if ON.load(Relaxed) {
-        let before = HELD.fetch_add(octets, Relaxed);
-        MOST.fetch_max(before + octets, Relaxed);
+        let before = HELD.fetch_add(bytes, Relaxed);
+        MOST.fetch_max(before + bytes, Relaxed);
     }
 }
 
@@ -35,7 +35,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The octets that what `make` returns holds on the heap.
+/// The bytes that what `make` returns holds on the heap.
 pub(crate) fn held<T>(make: impl FnOnce() -> T) -> f64 {
     HELD.store(0, Relaxed);
     ON.store(true, Relaxed);
@@ -45,7 +45,7 @@ pub(crate) fn held<T>(make: impl FnOnce() -> T) -> f64 {
     HELD.load(Relaxed) as f64
 }
 
-/// The most octets that `work` holds on the heap at one time, and what it returns.
+/// The most bytes that `work` holds on the heap at one time, and what it returns.
 pub(crate) fn most<T>(work: impl FnOnce() -> T) -> (f64, T) {
     HELD.store(0, Relaxed);
     MOST.store(0, Relaxed);

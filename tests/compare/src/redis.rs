@@ -1,11 +1,11 @@
 //! Budgets that several processes share: ours against the two limiters that most people run on Redis, interleaved in one
 //! run on a server of its own.
 //!
-//! - `ours`: `HostBudgetLayer` over `RedisStore`: gap, places, pauses, strikes; one question on the request's path, one
+//! - `ours`: `HostBudgetLayer` over `RedisStore`: delay, permits, pauses, backoff level; one question on the request's path, one
 //!   message off it.
 //! - `incr`: a counter for each window, `INCR` and `EXPIRE` in one round trip. It keeps a rate on average; twice as much may
 //!   pass around the end of a window.
-//! - `gcra`: one script that keeps a rate evenly. Neither knows of places or pauses.
+//! - `gcra`: one script that keeps a rate evenly. Neither knows of permits or pauses.
 //!
 //! A `ping` is what a round trip to this server costs by itself.
 
@@ -38,10 +38,10 @@ const LEASE: Duration = Duration::from_millis(200);
 const GCRA: &str = "
 local now = redis.call('TIME')
 now = tonumber(now[1]) * 1000000 + tonumber(now[2])
-local gap = tonumber(ARGV[1])
+local delay = tonumber(ARGV[1])
 local due = tonumber(redis.call('GET', KEYS[1]) or '0')
 if due > now then return due - now end
-redis.call('SET', KEYS[1], string.format('%.0f', now + gap), 'PX', math.ceil(gap / 1000) + 1000)
+redis.call('SET', KEYS[1], string.format('%.0f', now + delay), 'PX', math.ceil(delay / 1000) + 1000)
 return 0";
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -118,7 +118,7 @@ struct Node {
     connection: MultiplexedConnection,
     gcra: redis::Script,
     /// What GCRA keeps between two requests to a host.
-    gap: Duration,
+    delay: Duration,
     client: tower_etiquette::host_budget::HostBudget<Instantly>,
 }
 
@@ -153,8 +153,10 @@ impl Node {
             .timeout(Duration::from_secs(10))
             .connect()
             .await?;
-        // Without a gap every start is allowed: what is measured is the work and not the wait.
-        let policy = HostPolicy::new().min_gap(Duration::ZERO).latency_factor(0);
+        // Without a delay every start is allowed: what is measured is the work and not the wait.
+        let policy = HostPolicy::new()
+            .min_delay(Duration::ZERO)
+            .latency_factor(0);
         let hosts = Hosts::builder()
             .policy(policy)
             .max_hosts(2 * MANY as usize)
@@ -163,7 +165,7 @@ impl Node {
         Ok(Self {
             connection,
             gcra: redis::Script::new(GCRA),
-            gap: Duration::ZERO,
+            delay: Duration::ZERO,
             client: HostBudgetLayer::new(hosts).layer(Instantly),
         })
     }
@@ -186,7 +188,7 @@ impl Node {
             }
             Peer::Gcra => {
                 let mut call = self.gcra.key(format!("limit:gcra:site-{host}.example"));
-                let call = call.arg(self.gap.as_micros() as u64);
+                let call = call.arg(self.delay.as_micros() as u64);
                 let _: i64 = call.invoke_async(&mut self.connection).await?;
             }
             Peer::Ours => {
@@ -239,9 +241,9 @@ async fn measure(server: &Server) -> Result<Vec<Value>, Failed> {
         }));
     }
     for peer in [Peer::Incr, Peer::Gcra, Peer::Ours] {
-        let octets = memory(server, peer).await?;
+        let bytes = memory(server, peer).await?;
         rows.push(json!({
-            "case": "memory", "nodes": 1, "peer": peer.name(), "value": octets, "unit": "octets per host",
+            "case": "memory", "nodes": 1, "peer": peer.name(), "value": bytes, "unit": "bytes per host",
         }));
     }
     Ok(rows)
@@ -333,7 +335,7 @@ async fn round_trips(server: &Server, node: &mut Node, peer: Peer) -> Result<f64
     Ok((after - before - 1.0) / REQUESTS as f64)
 }
 
-/// What the server keeps for a host that was asked once, in octets.
+/// What the server keeps for a host that was asked once, in bytes.
 async fn memory(server: &Server, peer: Peer) -> Result<f64, Failed> {
     let mut node = Node::new(server).await?;
     let _: () = redis::cmd("FLUSHALL")
@@ -342,7 +344,7 @@ async fn memory(server: &Server, peer: Peer) -> Result<f64, Failed> {
     // Its memory of who is known is new too.
     node = Node::new(server).await?;
     // A host that owes nothing any more is not kept.
-    node.gap = Duration::from_secs(600);
+    node.delay = Duration::from_secs(600);
     tokio::time::sleep(LEASE).await;
     let before = server.number(&mut node, "memory", "used_memory").await?;
     let mut work = tokio::task::JoinSet::new();

@@ -1,4 +1,4 @@
-//! Sitemaps: reading one as large as the protocol allows against quick-xml's bare event loop over the same octets.
+//! Sitemaps: reading one as large as the protocol allows against quick-xml's bare event loop over the same bytes.
 //!
 //! The bare loop has the document in memory and looks at nothing; the reader gets it in pieces as a network brings
 //! them, and gives out locations, dates, frequencies and priorities. Memory is counted in a run that makes the pieces as
@@ -16,12 +16,12 @@ use serde_json::json;
 use crate::heap;
 
 /// As large as the protocol allows.
-const OCTETS: usize = 50 * 1024 * 1024;
+const BYTES: usize = 50 * 1024 * 1024;
 
 const ROUNDS: usize = 31;
 
 pub(crate) fn run(as_json: bool) -> ExitCode {
-    let (most, (entries, octets)) = heap::most(|| read(pieces()));
+    let (most, (entries, bytes)) = heap::most(|| read(pieces()));
     let document: Vec<u8> = pieces().flatten().collect();
     let text = std::str::from_utf8(&document).expect("the document is ASCII");
     // In turns, so that what else the machine does meets both; the ratio is the median of all turns.
@@ -37,7 +37,7 @@ pub(crate) fn run(as_json: bool) -> ExitCode {
     let ratio = ratios[ROUNDS / 2];
     let best = |of: fn(&(f64, f64)) -> f64| rounds.iter().map(of).fold(f64::INFINITY, f64::min);
     let (bare, ours) = (best(|round| round.0), best(|round| round.1));
-    let speed = |seconds: f64| octets as f64 / seconds / 1e6;
+    let speed = |seconds: f64| bytes as f64 / seconds / 1e6;
     if as_json {
         let speed = json!({
             "case": "sitemap-50-MiB", "what": "read", "ours": speed(ours), "unit": "MB/s",
@@ -45,11 +45,11 @@ pub(crate) fn run(as_json: bool) -> ExitCode {
         });
         let memory = json!({
             "case": "sitemap-50-MiB", "what": "heap", "ours": most / 1e6, "unit": "MB",
-            "peer": "the document", "theirs": octets as f64 / 1e6, "entries": entries,
+            "peer": "the document", "theirs": bytes as f64 / 1e6, "entries": entries,
         });
         println!("{speed}\n{memory}");
     } else {
-        println!("{entries} entries in {:.1} MB", octets as f64 / 1e6);
+        println!("{entries} entries in {:.1} MB", bytes as f64 / 1e6);
         println!("quick-xml, events alone  {:>6.0} MB/s", speed(bare));
         println!(
             "SitemapReader            {:>6.0} MB/s, {:.2} times as long",
@@ -85,10 +85,10 @@ fn pieces() -> impl Iterator<Item = Vec<u8>> {
             })
             .collect::<String>()
     });
-    let mut octets = 0;
+    let mut bytes = 0;
     let pages = pages.take_while(move |piece| {
-        octets += piece.len();
-        octets < OCTETS
+        bytes += piece.len();
+        bytes < BYTES
     });
     std::iter::once(start.to_owned())
         .chain(pages)
@@ -109,7 +109,7 @@ fn bare(document: &str) -> u64 {
     events
 }
 
-/// How many entries, in how many octets.
+/// How many entries, in how many bytes.
 fn read<P: AsRef<[u8]>>(pieces: impl Iterator<Item = P>) -> (u64, u64) {
     let uri = "https://www.example.com/sitemap.xml".parse();
     let mut reader = SitemapReader::new(&uri.expect("a URI"));
@@ -124,5 +124,5 @@ fn read<P: AsRef<[u8]>>(pieces: impl Iterator<Item = P>) -> (u64, u64) {
             .expect("it is a sitemap");
     }
     let summary = reader.finish(&mut on).expect("it is a sitemap");
-    (entries, summary.octets)
+    (entries, summary.bytes)
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use etiquette_core::host_store::{
-    Acquired, HostAsk, HostStore, HostStoreFuture, News, Outage, Seen,
+    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen,
 };
 use etiquette_core::store::StoreFailed;
 use etiquette_tests::vectors::{Report, documents};
@@ -210,7 +210,7 @@ impl HostStore for Node {
         Box::pin(std::future::ready(answer))
     }
 
-    fn tell<'a>(&'a self, seen: Seen<'a>, news: News) -> HostStoreFuture<'a, ()> {
+    fn tell<'a>(&'a self, seen: Seen<'a>, news: HostReport) -> HostStoreFuture<'a, ()> {
         self.set_clock();
         let answer = self.wait(self.store.tell(seen, news));
         Box::pin(std::future::ready(answer))

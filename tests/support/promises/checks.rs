@@ -79,12 +79,12 @@ pub fn nothing_disallowed(log: &[Entry], disallowed: &[&str]) -> Finding {
     Finding::judged(PROMISE, broken.is_empty(), counted)
 }
 
-/// From the start and from the end of each exchange, the next request is at least `gap` away. robots.txt counts as one.
+/// From the start and from the end of each exchange, the next request is at least `delay` away. robots.txt counts as one.
 ///
-/// It holds for a client with one place.
+/// It holds for a client with one permit.
 #[must_use]
-pub fn smallest_gap(log: &[Entry], gap: Duration) -> Finding {
-    const PROMISE: &str = "smallest gap";
+pub fn smallest_delay(log: &[Entry], delay: Duration) -> Finding {
+    const PROMISE: &str = "smallest delay";
     let smallest = log
         .windows(2)
         .map(|pair| {
@@ -99,16 +99,16 @@ pub fn smallest_gap(log: &[Entry], gap: Duration) -> Finding {
         "{} between an answer's end and the next of {} requests, at least {} asked",
         seconds(smallest),
         log.len(),
-        seconds(gap)
+        seconds(delay)
     );
-    Finding::judged(PROMISE, smallest >= gap, counted)
+    Finding::judged(PROMISE, smallest >= delay, counted)
 }
 
-/// Two requests start at least `gap` apart, for a client with several places whose requests are on their way for up to
+/// Two requests start at least `delay` apart, for a client with several permits whose requests are on their way for up to
 /// `travel`: the first may arrive that much later than it left.
 #[must_use]
-pub fn smallest_gap_of_starts(log: &[Entry], gap: Duration, travel: Duration) -> Finding {
-    const PROMISE: &str = "smallest gap";
+pub fn smallest_delay_of_starts(log: &[Entry], delay: Duration, travel: Duration) -> Finding {
+    const PROMISE: &str = "smallest delay";
     let Some(smallest) = smallest_distance(log.iter()) else {
         return Finding::new(PROMISE, Outcome::Unseen, "fewer than two requests");
     };
@@ -116,10 +116,10 @@ pub fn smallest_gap_of_starts(log: &[Entry], gap: Duration, travel: Duration) ->
         "{} between two of {} arrivals, at least {} asked, up to {} on their way",
         seconds(smallest),
         log.len(),
-        seconds(gap),
+        seconds(delay),
         seconds(travel)
     );
-    Finding::judged(PROMISE, smallest + travel >= gap, counted)
+    Finding::judged(PROMISE, smallest + travel >= delay, counted)
 }
 
 /// After a 429 or 503 with Retry-After nothing arrives before its time is over, but what was on its way, for up to
@@ -154,7 +154,7 @@ pub fn pause_kept(log: &[Entry], travel: Duration) -> Finding {
     Finding::judged(PROMISE, kept, told.join("; "))
 }
 
-/// Among the requests that arrive after the first pause, the smallest gap is larger than it was before: by a quarter at
+/// Among the requests that arrive after the first pause, the smallest delay is larger than it was before: by a quarter at
 /// least, which no jitter explains.
 #[must_use]
 pub fn slower_afterwards(log: &[Entry]) -> Finding {
@@ -274,7 +274,7 @@ mod tests {
         entry
     }
 
-    /// A log that keeps every promise: gap 0.5 s, a pause of 2 s, twice the gap afterwards, and a second run.
+    /// A log that keeps every promise: delay 0.5 s, a pause of 2 s, twice the delay afterwards, and a second run.
     fn polite() -> Vec<Entry> {
         let busy = with(entry(1_100, "/b", 429), header::RETRY_AFTER, "2");
         let again = asked_with(entry(5_300, "/", 304), header::IF_NONE_MATCH, "\"a\"");
@@ -292,7 +292,7 @@ mod tests {
         Expected {
             token: "ExampleBot",
             disallowed: &["/private/"],
-            gap: at(500),
+            delay: at(500),
             travel: Duration::ZERO,
         }
     }
@@ -364,7 +364,7 @@ mod tests {
     fn robots_first_breaks_when_a_page_comes_before_its_end() {
         assert_eq!(
             broken(|log| log[0].ended = Some(at(560))),
-            ["robots first", "smallest gap"]
+            ["robots first", "smallest delay"]
         );
         assert_eq!(broken(|log| drop(log.remove(0))), ["robots first"]);
     }
@@ -376,9 +376,12 @@ mod tests {
     }
 
     #[test]
-    fn smallest_gap_breaks_by_a_millisecond_from_the_end() {
-        assert_eq!(broken(|log| log[0].ended = Some(at(51))), ["smallest gap"]);
-        assert_eq!(broken(|log| log[3].ended = None), ["smallest gap"]);
+    fn smallest_delay_breaks_by_a_millisecond_from_the_end() {
+        assert_eq!(
+            broken(|log| log[0].ended = Some(at(51))),
+            ["smallest delay"]
+        );
+        assert_eq!(broken(|log| log[3].ended = None), ["smallest delay"]);
     }
 
     #[test]
@@ -388,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn several_places_have_requests_on_their_way() {
+    fn several_permits_have_requests_on_their_way() {
         let judge = |arrivals: [u64; 4]| {
             let [a, b, c, d] = arrivals;
             let busy = with(entry(b, "/b", 429), header::RETRY_AFTER, "2");
@@ -399,8 +402,8 @@ mod tests {
                 entry(d, "/d", 200),
             ];
             let travel = at(50);
-            let gap = smallest_gap_of_starts(&log, at(500), travel).outcome;
-            (gap, pause_kept(&log, travel).outcome)
+            let delay = smallest_delay_of_starts(&log, at(500), travel).outcome;
+            (delay, pause_kept(&log, travel).outcome)
         };
         let (kept, broken) = (Outcome::Kept, Outcome::Broken);
         assert_eq!(judge([0, 450, 2_455, 2_905]), (kept, kept));

@@ -1,7 +1,7 @@
 //! The promises of a polite client, checked by what its site's log says and by nothing else.
 //!
 //! Every function takes entries of one site (see [`Log::entries`](crate::site::Log::entries)) in the order of arrival
-//! and returns a [`Finding`]: what was counted, and whether the promise held. For a client with one place the times of a
+//! and returns a [`Finding`]: what was counted, and whether the promise held. For a client with one permit the times of a
 //! log are bounds that need no tolerance: a request is noted no earlier than it left, and a client cannot see an answer
 //! before it was handed to the connection.
 
@@ -14,7 +14,7 @@ use crate::site::Entry;
 
 pub use checks::{
     most_at_once, named, nothing_disallowed, pause_kept, robots_first, second_run_conditional,
-    slower_afterwards, smallest_gap, smallest_gap_of_starts,
+    slower_afterwards, smallest_delay, smallest_delay_of_starts,
 };
 
 /// What was found about one promise.
@@ -83,9 +83,9 @@ pub struct Expected<'a> {
     pub token: &'a str,
     /// The paths that its robots.txt disallows to that client, as prefixes.
     pub disallowed: &'a [&'a str],
-    /// The smallest gap that the client may leave, for example its Crawl-delay.
-    pub gap: Duration,
-    /// How long a request may be on its way, for a client with several places. Zero for a client with one: it has
+    /// The smallest delay that the client may leave, for example its Crawl-delay.
+    pub delay: Duration,
+    /// How long a request may be on its way, for a client with several permits. Zero for a client with one: it has
     /// nothing on its way while it is being answered, so that its log is judged without tolerance.
     pub travel: Duration,
 }
@@ -98,16 +98,16 @@ pub struct Promises(Vec<Finding>);
 impl Promises {
     /// Checks `log` against all of them.
     pub fn check(log: &[Entry], expected: &Expected<'_>) -> Self {
-        let gap = if expected.travel.is_zero() {
-            smallest_gap(log, expected.gap)
+        let delay = if expected.travel.is_zero() {
+            smallest_delay(log, expected.delay)
         } else {
-            smallest_gap_of_starts(log, expected.gap, expected.travel)
+            smallest_delay_of_starts(log, expected.delay, expected.travel)
         };
         Self(vec![
             named(log, expected.token),
             robots_first(log),
             nothing_disallowed(log, expected.disallowed),
-            gap,
+            delay,
             pause_kept(log, expected.travel),
             slower_afterwards(log),
             second_run_conditional(log),

@@ -57,10 +57,10 @@ pub struct Entry {
     pub answer: HeaderMap,
     /// When the head of the answer was handed to the connection.
     pub answered: Option<Duration>,
-    /// When the last octet of the body was handed to the connection, or the exchange was given up.
+    /// When the last byte of the body was handed to the connection, or the exchange was given up.
     pub ended: Option<Duration>,
-    /// The octets of the body that were handed to the connection.
-    pub octets: u64,
+    /// The bytes of the body that were handed to the connection.
+    pub bytes: u64,
 }
 
 /// Where the entry of a request is found, to complete it.
@@ -85,7 +85,7 @@ impl Entry {
             answer: HeaderMap::new(),
             answered: None,
             ended: None,
-            octets: 0,
+            bytes: 0,
         }
     }
 
@@ -159,7 +159,7 @@ impl fmt::Display for Entry {
             self.method, self.target, self.version
         )?;
         match self.status {
-            Some(status) => write!(f, "{} {}", status.as_u16(), self.octets)?,
+            Some(status) => write!(f, "{} {}", status.as_u16(), self.bytes)?,
             None => f.write_str("- -")?,
         }
         write!(f, " \"-\" \"{}\"", self.user_agent())
@@ -270,8 +270,8 @@ impl Log {
         entry.answered = Some(now);
     }
 
-    pub(super) fn sent(&self, index: Index, octets: usize) {
-        self.seen().entries[index.0].octets += octets as u64;
+    pub(super) fn sent(&self, index: Index, bytes: usize) {
+        self.seen().entries[index.0].bytes += bytes as u64;
     }
 
     pub(super) fn ended(&self, index: Index) {
@@ -302,7 +302,7 @@ mod tests {
         let mut entry = answered(429, "4");
         let name = "ExampleBot/0.1".parse().unwrap();
         entry.headers.insert(header::USER_AGENT, name);
-        entry.octets = 14;
+        entry.bytes = 14;
         assert_eq!(
             entry.to_string(),
             "127.0.0.1 - - [01/Jan/1970:00:00:01.500 +0000] \"GET /busy?x=1 HTTP/1.1\" 429 14 \"-\" \

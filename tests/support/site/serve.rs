@@ -134,13 +134,13 @@ fn respond(told: Answer, exchange: Exchange) -> Response<Told> {
     response
 }
 
-/// A body of which each octet is noted when the connection takes it.
+/// A body of which each byte is noted when the connection takes it.
 struct Told {
     first: Bytes,
     second: Bytes,
     pause: Duration,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// Dropped, and so ended in the log, with the last octet.
+    /// Dropped, and so ended in the log, with the last byte.
     exchange: Option<Exchange>,
 }
 
@@ -152,14 +152,14 @@ impl Told {
         self
     }
 
-    fn hand_over(&mut self, octets: Bytes) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn hand_over(&mut self, bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if let Some(exchange) = &self.exchange {
-            exchange.log.sent(exchange.index, octets.len());
+            exchange.log.sent(exchange.index, bytes.len());
         }
         if self.first.is_empty() && self.second.is_empty() {
             self.exchange = None;
         }
-        Poll::Ready(Some(Ok(Frame::data(octets))))
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 }
 
@@ -173,8 +173,8 @@ impl Body for Told {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = &mut *self;
         if !this.first.is_empty() {
-            let octets = std::mem::take(&mut this.first);
-            return this.hand_over(octets);
+            let bytes = std::mem::take(&mut this.first);
+            return this.hand_over(bytes);
         }
         if this.second.is_empty() {
             return Poll::Ready(None);
@@ -184,8 +184,8 @@ impl Body for Told {
         if sleep.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        let octets = std::mem::take(&mut this.second);
-        this.hand_over(octets)
+        let bytes = std::mem::take(&mut this.second);
+        this.hand_over(bytes)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -279,7 +279,7 @@ mod tests {
         };
         assert_eq!((page.run, page.host.as_str()), (1, "x"));
         assert_eq!((page.path(), page.user_agent()), ("/a", "Y"));
-        assert_eq!(page.octets, 4);
+        assert_eq!(page.bytes, 4);
         let (answered, ended) = (page.answered.unwrap(), page.ended.unwrap());
         assert!(answered >= page.at + slow && ended >= answered + slow);
         assert_eq!((robots.run, robots.is_conditional()), (2, true));

@@ -88,7 +88,7 @@ impl Checker<'_> {
             "next_arrival" => self.next_arrival(),
             "arrival_of" => self.arrival_of(),
             "arrivals" => self.arrivals(),
-            "min_gap" => self.min_gap(),
+            "min_gap" => self.min_delay(),
             "rate_ratio" => self.rate_ratio(),
             "rate_non_decreasing" => self.rate_non_decreasing(),
             "max_in_flight" => self.max_in_flight(),
@@ -99,7 +99,7 @@ impl Checker<'_> {
             "pauses_grow" => self.pauses_grow(),
             "strikes" => {
                 let host = self.text("host").unwrap().to_owned();
-                let found = self.played.strikes[&(host, self.number("at").unwrap() as u64)];
+                let found = self.played.backoff_level[&(host, self.number("at").unwrap() as u64)];
                 self.at_most("max", f64::from(found))
             }
             "tracked_hosts" => {
@@ -113,8 +113,8 @@ impl Checker<'_> {
                     format!("{names:?}")
                 })
             }
-            "mean_gap_ratio" => self.mean_gap_ratio(),
-            "gap_not_shorter" => self.gap_not_shorter(),
+            "mean_gap_ratio" => self.mean_delay_ratio(),
+            "gap_not_shorter" => self.delay_not_shorter(),
             "redirect_hop_wait" => self.redirect_hop_wait(),
             "all_hosts" => self.all_hosts(),
             other => Err(format!("unknown expectation {other}")),
@@ -197,7 +197,7 @@ impl Checker<'_> {
         truth(holds, || format!("{count}"))
     }
 
-    fn min_gap(&self) -> Result<(), String> {
+    fn min_delay(&self) -> Result<(), String> {
         let seconds = self.number("seconds").unwrap();
         let after = self.number("after").unwrap_or(0.0);
         let from_end = self.text("measure") == Some("end_start");
@@ -349,7 +349,7 @@ impl Checker<'_> {
         of_host.windows(2).map(pair).collect()
     }
 
-    fn mean_gap_ratio(&self) -> Result<(), String> {
+    fn mean_delay_ratio(&self) -> Result<(), String> {
         let mean = |key: &str| {
             let pauses = self.pauses_of(self.text(key).unwrap());
             pauses.iter().map(|(_, pause)| pause).sum::<f64>() / pauses.len() as f64
@@ -358,7 +358,7 @@ impl Checker<'_> {
         truth(ratio >= self.number("min").unwrap(), || format!("{ratio}"))
     }
 
-    fn gap_not_shorter(&self) -> Result<(), String> {
+    fn delay_not_shorter(&self) -> Result<(), String> {
         let pauses = self.pauses_of(self.text("host").unwrap());
         let (after, before) = (
             self.number("after").unwrap(),
@@ -408,9 +408,9 @@ impl Checker<'_> {
         truth(by_host.len() == count, || {
             format!("{} hosts", by_host.len())
         })?;
-        let gap = self.number("min_gap").unwrap() - EPSILON;
+        let delay = self.number("min_gap").unwrap() - EPSILON;
         for (host, times) in &by_host {
-            let kept = times.windows(2).all(|pair| pair[1] - pair[0] >= gap);
+            let kept = times.windows(2).all(|pair| pair[1] - pair[0] >= delay);
             truth(kept, || format!("{host}: {times:?}"))?;
         }
         let by = self.number("by").unwrap() + EPSILON;

@@ -42,7 +42,7 @@ pub(crate) struct Played {
     pub(crate) arrivals: Vec<Arrival>,
     pub(crate) completed: Vec<Done>,
     pub(crate) refusals: Vec<Refused>,
-    pub(crate) strikes: HashMap<(String, u64), u32>,
+    pub(crate) backoff_level: HashMap<(String, u64), u32>,
     pub(crate) tracked: HashMap<u64, usize>,
     pub(crate) group: String,
     pub(crate) dns: Value,
@@ -124,7 +124,7 @@ struct Notes {
 enum Event<'a> {
     Submit(&'a Submit),
     Other(&'a Value),
-    Strikes(String),
+    BackoffLevel(String),
     Tracked,
 }
 
@@ -160,10 +160,13 @@ impl<'a> Run<'a> {
             events.push((event["t"].as_f64().unwrap(), Event::Other(event)));
         }
         for expect in &self.scenario.expect {
-            let (strikes, tracked) = (&expect["strikes"], &expect["tracked_hosts"]);
-            if strikes.is_object() {
-                let host = strikes["host"].as_str().unwrap().to_owned();
-                events.push((strikes["at"].as_f64().unwrap(), Event::Strikes(host)));
+            let (backoff_level, tracked) = (&expect["strikes"], &expect["tracked_hosts"]);
+            if backoff_level.is_object() {
+                let host = backoff_level["host"].as_str().unwrap().to_owned();
+                events.push((
+                    backoff_level["at"].as_f64().unwrap(),
+                    Event::BackoffLevel(host),
+                ));
             }
             if tracked.is_object() {
                 events.push((tracked["at"].as_f64().unwrap(), Event::Tracked));
@@ -177,7 +180,7 @@ impl<'a> Run<'a> {
         let mut of_node: HashMap<u64, Vec<tokio::task::AbortHandle>> = HashMap::new();
         let mut tasks: HashMap<Option<String>, Vec<tokio::task::JoinHandle<()>>> = HashMap::new();
         let mut polled_ready = Vec::new();
-        let mut strikes = HashMap::new();
+        let mut backoff_level = HashMap::new();
         let mut tracked = HashMap::new();
         let mut serial = 0;
         for (at, event) in events {
@@ -235,14 +238,17 @@ impl<'a> Run<'a> {
                         panic!("{}: unknown event {event}", self.scenario.id);
                     }
                 }
-                Event::Strikes(host) => {
+                Event::BackoffLevel(host) => {
                     let uri: Uri = format!("http://{host}/").parse().unwrap();
                     let most = self
                         .hosts
                         .iter()
                         .filter_map(|hosts| hosts.snapshot(&uri).ok()?);
-                    let most = most.map(|snapshot| snapshot.strikes).max().unwrap_or(0);
-                    strikes.insert((host, at as u64), most);
+                    let most = most
+                        .map(|snapshot| snapshot.backoff_level)
+                        .max()
+                        .unwrap_or(0);
+                    backoff_level.insert((host, at as u64), most);
                 }
                 Event::Tracked => {
                     let most = self.hosts.iter().map(|hosts| hosts.totals().hosts).max();
@@ -271,7 +277,7 @@ impl<'a> Run<'a> {
             arrivals: self.site.arrivals(),
             completed: notes.completed,
             refusals: notes.refusals,
-            strikes,
+            backoff_level,
             tracked,
             group: self.scenario.config["group"]
                 .as_str()
@@ -305,18 +311,19 @@ impl<'a> Run<'a> {
     fn policy(&self) -> HostPolicy {
         let config = |key: &str| self.scenario.number(key);
         let seconds = |key: &str| Duration::from_secs_f64(config(key).unwrap());
-        let places = NonZeroU32::new(config("cap").unwrap() as u32).expect("cap is not zero");
+        let max_in_flight =
+            NonZeroU32::new(config("cap").unwrap() as u32).expect("cap is not zero");
         let (least, most) = self.arrangement.jitter;
         let mut policy = HostPolicy::new()
-            .places(places)
-            .min_gap(seconds("min_gap"))
+            .max_in_flight(max_in_flight)
+            .min_delay(seconds("min_gap"))
             .default_pause(seconds("default_pause"))
             .default_pause_503(seconds("default_pause_503"))
             .max_wait(Duration::from_secs_f64(
                 config("max_wait").unwrap_or(3_600.0),
             ))
             .max_wait_user(seconds("max_wait_user"))
-            .queue(config("queue_per_host").unwrap() as usize)
+            .queue_limit(config("queue_per_host").unwrap() as usize)
             .jitter(least, most);
         if !self.scenario.flag("latency_scaling") {
             policy = policy.latency_factor(0);
@@ -340,8 +347,8 @@ impl<'a> Run<'a> {
             .into_iter()
             .flatten()
         {
-            let gap = Duration::from_secs_f64(own["min_gap"].as_f64().unwrap());
-            hosts = hosts.host(host, policy.clone().min_gap(gap));
+            let delay = Duration::from_secs_f64(own["min_gap"].as_f64().unwrap());
+            hosts = hosts.host(host, policy.clone().min_delay(delay));
         }
         if let Some(most) = self.scenario.number("max_hosts") {
             hosts = hosts.max_hosts(most as usize);
@@ -461,17 +468,17 @@ impl Caller {
             .unwrap();
         let visit = Visit::new();
         let session = Session::new();
-        let permit = (self.row["mode"] == "user").then(|| session.permit(&uri).unwrap());
+        let grant = (self.row["mode"] == "user").then(|| session.grant(&uri).unwrap());
         loop {
             let mut request = Request::new(Empty::new());
             *request.method_mut() = method.clone();
             *request.uri_mut() = uri.clone();
             visit.attach(&mut request);
             request.extensions_mut().insert(self.group.clone());
-            if let Some(permit) = &permit {
+            if let Some(grant) = &grant {
                 request
                     .extensions_mut()
-                    .insert(Purpose::UserFetch(permit.clone()));
+                    .insert(Purpose::UserFetch(grant.clone()));
             }
             let response = match self.client.ready().await.unwrap().call(request).await {
                 Ok(response) => response,

@@ -13,8 +13,8 @@ use etiquette_core::{date, retry_after};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|octets: &[u8]| {
-    let lines = || octets.split(|&octet| octet == b'\n').take(16);
+fuzz_target!(|bytes: &[u8]| {
+    let lines = || bytes.split(|&byte| byte == b'\n').take(16);
     let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000);
     let present = 1_796_076_000;
     let _ = RetryAfter::parse(lines(), present).wait();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use etiquette_core::Now;
 use etiquette_core::cache_policy::{
     CachePolicy, Exchange, Extent, Heuristic, RequestDirectives, ResponseDirectives,
-    StoredResponse, Storing, ask_conditionally, outdates, part, precondition, range_holds, wanted,
+    StoredResponse, Storing, ask_conditionally, invalidates, part, precondition, range_holds, wanted,
 };
 use etiquette_core::host::{Answer, HostPolicy};
 use etiquette_core::preferences::Preferences;
@@ -17,16 +17,16 @@ use libfuzzer_sys::fuzz_target;
 
 const CEILING: Duration = Duration::from_secs(86_400);
 
-fn read(octets: &[u8]) -> Option<(StatusCode, HeaderMap, HeaderMap)> {
-    let (status, lines) = octets.split_first_chunk::<2>()?;
+fn read(bytes: &[u8]) -> Option<(StatusCode, HeaderMap, HeaderMap)> {
+    let (status, lines) = bytes.split_first_chunk::<2>()?;
     let status = 100 + u16::from_be_bytes(*status) % 500;
     let (mut request, mut response) = (HeaderMap::new(), HeaderMap::new());
-    for line in lines.split(|&octet| octet == b'\n').take(64) {
+    for line in lines.split(|&byte| byte == b'\n').take(64) {
         let (map, line) = match line.strip_prefix(b"<") {
             Some(line) => (&mut response, line),
             None => (&mut request, line),
         };
-        let Some(colon) = line.iter().position(|&octet| octet == b':') else {
+        let Some(colon) = line.iter().position(|&byte| byte == b':') else {
             continue;
         };
         let name = HeaderName::from_bytes(line[..colon].trim_ascii());
@@ -38,8 +38,8 @@ fn read(octets: &[u8]) -> Option<(StatusCode, HeaderMap, HeaderMap)> {
     Some((StatusCode::from_u16(status).ok()?, request, response))
 }
 
-fuzz_target!(|octets: &[u8]| {
-    let Some((status, request, response)) = read(octets) else {
+fuzz_target!(|bytes: &[u8]| {
+    let Some((status, request, response)) = read(bytes) else {
         return;
     };
     let now = Now {
@@ -57,7 +57,7 @@ fuzz_target!(|octets: &[u8]| {
     assert_ne!(answer.wait, Some(Duration::ZERO));
     let _ = robots_txt::Answer::read(status, &response, &robots_txt::RobotsPolicy::default());
     let _ = Preferences::read(&response, None, "ExampleBot");
-    let _ = outdates(&Method::POST, &uri, status, &response);
+    let _ = invalidates(&Method::POST, &uri, status, &response);
     let _ = (wanted(&request), part(&response, None));
     let wishes = RequestDirectives::of(&request);
     for shared in [false, true] {

@@ -1,4 +1,4 @@
-//! What stores keep on a disk: accepted octets are written again and read again as the same, and can be used.
+//! What stores keep on a disk: accepted bytes are written again and read again as the same, and can be used.
 
 #![no_main]
 
@@ -12,12 +12,12 @@ use etiquette_core::robots_txt::StoredRobots;
 use http::HeaderMap;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|octets: &[u8]| {
+fuzz_target!(|bytes: &[u8]| {
     let now = Now {
         monotonic: Instant::now(),
         wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000),
     };
-    if let Some(head) = StoredResponse::decode(octets) {
+    if let Some(head) = StoredResponse::decode(bytes) {
         let again = StoredResponse::decode(&head.encode()).expect("what was written is read");
         assert_eq!(again.headers(), head.headers());
         assert_eq!(again.received(), head.received());
@@ -26,7 +26,7 @@ fuzz_target!(|octets: &[u8]| {
         let _ = CachePolicy::default().reuse(&wishes, &head, &now);
         let _ = (head.age(&now), head.lifetime(true));
     }
-    if let Some(record) = HostRecord::decode(octets) {
+    if let Some(record) = HostRecord::decode(bytes) {
         assert_eq!(HostRecord::decode(&record.encode()).as_ref(), Some(&record));
         let _ = (record.over_at(), record.paused_until());
         let mut state = HostState::new();
@@ -35,6 +35,6 @@ fuzz_target!(|octets: &[u8]| {
         assert!(state.due(&policy, now.monotonic, Ask::pace()) >= now.monotonic);
         let _ = state.to_record(now);
     }
-    let robots = StoredRobots::decode(octets, Some(Bytes::copy_from_slice(octets)));
-    assert_eq!(StoredRobots::decode(&robots.encode(), Some(Bytes::copy_from_slice(octets))), robots);
+    let robots = StoredRobots::decode(bytes, Some(Bytes::copy_from_slice(bytes)));
+    assert_eq!(StoredRobots::decode(&robots.encode(), Some(Bytes::copy_from_slice(bytes))), robots);
 });

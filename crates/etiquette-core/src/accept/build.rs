@@ -209,7 +209,7 @@ impl AcceptBuilder {
 
 /// The range in lower case and without blanks; parameter values are kept as written.
 fn canonical(text: &str) -> Option<String> {
-    if !text.is_ascii() || text.bytes().any(|octet| octet.is_ascii_control()) {
+    if !text.is_ascii() || text.bytes().any(|byte| byte.is_ascii_control()) {
         return None;
     }
     let range = MediaType::read(text, false)?;

@@ -10,7 +10,7 @@ pub enum Acceptability {
     Ok,
     /// It is not: the body need not be read.
     Refuse,
-    /// The type says nothing; the first octets may.
+    /// The type says nothing; the first bytes may.
     Sniff,
 }
 
@@ -81,7 +81,7 @@ fn range_and_weight(text: &str) -> Option<(MediaType, u16)> {
 /// Reads `0`, `0.5`, `1.000` as thousandths.
 fn read_weight(text: &str) -> Option<u16> {
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
-    if rest.len() > 3 || !rest.bytes().all(|octet| octet.is_ascii_digit()) {
+    if rest.len() > 3 || !rest.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let fraction: u16 = format!("{rest:0<3}").parse().ok()?;

@@ -86,7 +86,7 @@ pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty()
         && text
             .bytes()
-            .all(|octet| octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet))
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 /// Splits at `separator` outside of quoted strings.
@@ -96,12 +96,12 @@ pub(super) fn split_unquoted(text: &str, separator: u8) -> impl Iterator<Item = 
         let text = rest?;
         let mut quoted = false;
         let mut escaped = false;
-        for (at, octet) in text.bytes().enumerate() {
-            match octet {
+        for (at, byte) in text.bytes().enumerate() {
+            match byte {
                 _ if escaped => escaped = false,
                 b'\\' if quoted => escaped = true,
                 b'"' => quoted = !quoted,
-                _ if octet == separator && !quoted => {
+                _ if byte == separator && !quoted => {
                     rest = Some(&text[at + 1..]);
                     return Some(&text[..at]);
                 }

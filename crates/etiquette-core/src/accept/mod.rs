@@ -2,7 +2,7 @@
 //!
 //! **Flow**: [`Accept::builder`] makes the Accept value (RFC 9110, 12.5.1) from presets and types with weights;
 //! [`judge`] compares the Content-Type of an answer with the Accept that was sent; where that says nothing,
-//! [`sniff`] looks at the first octets.
+//! [`sniff`] looks at the first bytes.
 //!
 //! **Scope**: media types. **Non-goals**: languages, charsets and codings, which belong to the caller and to whoever
 //! decompresses.

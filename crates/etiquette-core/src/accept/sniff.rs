@@ -3,18 +3,18 @@ use http::HeaderValue;
 use super::judge::weight_of;
 use super::media_type::MediaType;
 
-/// How many octets of a body are looked at.
+/// How many bytes of a body are looked at.
 pub const SNIFF_LIMIT: usize = 512;
 
-/// Whether a body that starts with `octets` may be one of the types in `accept`. Only the first 512 count.
+/// Whether a body that starts with `bytes` may be one of the types in `accept`. Only the first 512 count.
 ///
 /// Nothing that was asked for is refused on a guess: text is taken for any textual type, XML of an unknown vocabulary
 /// for any XML. An empty body fits whatever was asked for.
 #[must_use]
-pub fn sniff(accept: &HeaderValue, octets: &[u8]) -> bool {
-    let octets = &octets[..octets.len().min(SNIFF_LIMIT)];
-    octets.trim_ascii().is_empty()
-        || candidates(octets).iter().any(|candidate| {
+pub fn sniff(accept: &HeaderValue, bytes: &[u8]) -> bool {
+    let bytes = &bytes[..bytes.len().min(SNIFF_LIMIT)];
+    bytes.trim_ascii().is_empty()
+        || candidates(bytes).iter().any(|candidate| {
             MediaType::read(candidate, true)
                 .and_then(|candidate| weight_of(accept, &candidate))
                 .is_some_and(|weight| weight > 0)
@@ -72,18 +72,18 @@ const MAGIC: &[(&[u8], &[&str])] = &[
 ];
 
 /// The types that a body may have.
-fn candidates(octets: &[u8]) -> Vec<&'static str> {
+fn candidates(bytes: &[u8]) -> Vec<&'static str> {
     for (magic, types) in MAGIC {
-        if octets.starts_with(magic) {
+        if bytes.starts_with(magic) {
             return types.to_vec();
         }
     }
-    // UTF-16 of either order: read every second octet, which is enough for markup.
-    let narrow: Vec<u8> = match octets {
+    // UTF-16 of either order: read every second byte, which is enough for markup.
+    let narrow: Vec<u8> = match bytes {
         [0xff, 0xfe, rest @ ..] => rest.iter().step_by(2).copied().collect(),
         [0xfe, 0xff, rest @ ..] => rest.iter().skip(1).step_by(2).copied().collect(),
         [0xef, 0xbb, 0xbf, rest @ ..] => rest.to_vec(),
-        _ => octets.to_vec(),
+        _ => bytes.to_vec(),
     };
     let text = narrow.trim_ascii_start().to_ascii_lowercase();
     match text.first() {
@@ -97,9 +97,8 @@ fn candidates(octets: &[u8]) -> Vec<&'static str> {
 }
 
 fn is_binary(text: &[u8]) -> bool {
-    text.iter().any(|octet| {
-        octet.is_ascii_control() && !matches!(octet, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b)
-    })
+    text.iter()
+        .any(|byte| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b))
 }
 
 /// The types of a text that starts with `<`, by its first element.
@@ -125,7 +124,7 @@ fn markup(text: &[u8]) -> Vec<&'static str> {
         }
     };
     let xml_feed = |own: &'static str| [&[own], FEED_XML].concat();
-    let local = name.rsplit(|&octet| octet == b':').next().unwrap_or(name);
+    let local = name.rsplit(|&byte| byte == b':').next().unwrap_or(name);
     match local {
         b"rss" => xml_feed("application/rss+xml"),
         b"feed" => xml_feed("application/atom+xml"),
@@ -146,8 +145,8 @@ fn markup(text: &[u8]) -> Vec<&'static str> {
 /// The name of the element that `text` starts with.
 fn element(text: &[u8]) -> &[u8] {
     let name = text.strip_prefix(b"<").unwrap_or_default();
-    let end = name.iter().position(|octet| {
-        !(octet.is_ascii_alphanumeric() || matches!(octet, b':' | b'-' | b'_' | b'.'))
+    let end = name.iter().position(|byte| {
+        !(byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.'))
     });
     &name[..end.unwrap_or(name.len())]
 }
@@ -158,11 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_octets() {
+    fn first_bytes() {
         let feed = Accept::preset(Preset::Feed);
         let page = Accept::preset(Preset::Page);
         let sitemap = Accept::preset(Preset::Sitemap);
-        for (accept, octets, fits) in [
+        for (accept, bytes, fits) in [
             (
                 &feed,
                 &b"<?xml version='1.0'?>\n<!-- x --><rss version='2.0'>"[..],
@@ -196,15 +195,15 @@ mod tests {
             (&sitemap, b"https://site.example/a\n", true),
             (&sitemap, b"<urlset>", true),
         ] {
-            let shown = String::from_utf8_lossy(octets);
-            assert_eq!(sniff(accept.header(), octets), fits, "{shown}");
+            let shown = String::from_utf8_lossy(bytes);
+            assert_eq!(sniff(accept.header(), bytes), fits, "{shown}");
         }
     }
 
     #[test]
     fn what_lies_beyond_the_limit_does_not_count() {
-        let mut octets = vec![b' '; SNIFF_LIMIT];
-        octets.extend_from_slice(b"\0");
-        assert!(sniff(Accept::preset(Preset::Page).header(), &octets));
+        let mut bytes = vec![b' '; SNIFF_LIMIT];
+        bytes.extend_from_slice(b"\0");
+        assert!(sniff(Accept::preset(Preset::Page).header(), &bytes));
     }
 }

@@ -90,7 +90,7 @@ impl StoredResponse {
         )))
     }
 
-    /// The stored fields, those that a newer answer has too replaced (RFC 9111, 3.2). What belongs to the stored octets
+    /// The stored fields, those that a newer answer has too replaced (RFC 9111, 3.2). What belongs to the stored bytes
     /// stays with them.
     pub(super) fn updated_fields(&self, answer: &HeaderMap) -> HeaderMap {
         let mut news = answer.clone();
@@ -121,7 +121,7 @@ mod tests {
     use crate::cache_policy::samples::{at, exchange, map, stored};
 
     #[test]
-    fn a_304_updates_fields_and_age_and_leaves_the_octets_alone() {
+    fn a_304_updates_fields_and_age_and_leaves_the_bytes_alone() {
         let old = stored(&[
             ("etag", "\"a\""),
             ("x", "old"),

@@ -4,7 +4,7 @@
 //! [`Reuse::StaleWhileRevalidate`] answers it while somebody asks the origin, [`Reuse::Validate`] asks first and says
 //! what may be done if the origin does not answer well. [`CachePolicy::storing`] judges an answer of the origin. A 304
 //! goes through [`StoredResponse::freshen`], the answer to a HEAD through [`StoredResponse::freshen_by_head`]; an answer
-//! to an unsafe method names what it [`outdates`]. Parts of one version [`join`], and what is missing to a whole is asked
+//! to an unsafe method names what it [`invalidates`]. Parts of one version [`join`], and what is missing to a whole is asked
 //! for by [`ask_for_the_rest`]; a request that selects no stored variant asks by [`ask_which`] whether one of them fits.
 //! Pages for people go by [`is_anonymous`] and [`is_for_anybody`] where one request may do for several of them.
 //!
@@ -20,7 +20,7 @@ mod connection;
 mod date;
 mod directives;
 mod freshen;
-mod outdates;
+mod invalidates;
 mod parts;
 mod policy;
 mod range;
@@ -28,10 +28,10 @@ mod record;
 mod reuse;
 #[cfg(test)]
 mod samples;
+mod shareable;
 mod status;
 mod stored;
 mod storing;
-mod strangers;
 mod validators;
 mod vary;
 
@@ -39,17 +39,17 @@ pub use connection::remove_connection_fields;
 pub use date::parse_http_date;
 pub use directives::{RequestDirectives, ResponseDirectives, Scope};
 pub use freshen::Freshened;
-pub use outdates::outdates;
+pub use invalidates::invalidates;
 pub use parts::{Joined, ask_for_the_rest, complete, join};
 pub use policy::{CachePolicy, Heuristic};
 pub use range::{
     Extent, Given, Wanted, content_range, part, part_length, unsatisfied_range, wanted,
 };
-pub use reuse::{Reuse, Trouble};
+pub use reuse::{Reuse, StaleAllowed};
+pub use shareable::{is_anonymous, is_for_anybody};
 pub use status::{CacheStatus, Forward};
 pub use stored::{Exchange, Lifetime, Received, StoredResponse, http_date};
 pub use storing::Storing;
-pub use strangers::{is_anonymous, is_for_anybody};
 pub use validators::{
     Precondition, ask_conditionally, ask_which, asks_about, asks_about_others, has_validator,
     is_conditional, is_for_the_origin, precondition, range_holds, which,

@@ -1,7 +1,7 @@
 //! Parts of one representation: what is missing to a whole, and how two bodies become one (RFC 9111, 3.3 and 3.4; RFC
 //! 9110, 14.2 and 15.3.7.3).
 //!
-//! Octets are put together only under one strong tag. Without one, what came first and what came later may belong to
+//! Bytes are put together only under one strong tag. Without one, what came first and what came later may belong to
 //! two versions, and no look at them tells.
 
 use http::StatusCode;
@@ -11,14 +11,14 @@ use super::range::{Extent, content_range, part_length};
 use super::stored::StoredResponse;
 use super::validators::{is_conditional, is_for_the_origin, is_strong, same_strong_tag};
 
-/// A new body and a stored one as one body: the first `before` octets of the stored one, the new one, and the stored
-/// one from its octet `after` on.
+/// A new body and a stored one as one body: the first `before` bytes of the stored one, the new one, and the stored
+/// one from its byte `after` on.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Joined {
     /// The head of the two together: a 200 if nothing is missing any more, else a 206.
     pub head: StoredResponse,
-    /// So many octets of the stored body come first.
+    /// So many bytes of the stored body come first.
     pub before: u64,
     /// Where in the stored body the rest of it begins. Its length, if there is no rest.
     pub after: u64,
@@ -89,7 +89,7 @@ fn joined_head(
     }
 }
 
-/// Makes a request for a whole one for what the `stored` part of `length` octets lacks; otherwise leaves it alone.
+/// Makes a request for a whole one for what the `stored` part of `length` bytes lacks; otherwise leaves it alone.
 ///
 /// The part must have a strong tag, which goes along as `If-Range`: an origin that has another version by now sends all
 /// of it. It must reach one end of the whole, so that one range is missing. A request that has conditions of its own
@@ -124,8 +124,8 @@ pub fn ask_for_the_rest(request: &mut HeaderMap, stored: &StoredResponse, length
     true
 }
 
-/// Takes the 206 that [`ask_for_the_rest`] brought for the missing octets; `None` when the two do not make a whole. The
-/// 206 says how many octets its body has to have.
+/// Takes the 206 that [`ask_for_the_rest`] brought for the missing bytes; `None` when the two do not make a whole. The
+/// 206 says how many bytes its body has to have.
 #[must_use]
 pub fn complete(
     stored: &StoredResponse,
@@ -229,7 +229,7 @@ mod tests {
             join(&stored, 4, &open, 6).unwrap().head.extent(),
             Extent::Whole
         );
-        // Octets that are not there are not joined.
+        // Bytes that are not there are not joined.
         assert!(join(&tagged("bytes 0-9/20"), 10, &tagged("bytes 4-9/20"), 0).is_none());
     }
 
@@ -291,13 +291,13 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever parts of one body come in whatever order: what is joined is that body's, octet for octet.
+        /// Whatever parts of one body come in whatever order: what is joined is that body's, byte for byte.
         #[test]
-        fn joined_octets_are_the_octets_of_the_whole(
+        fn joined_bytes_are_the_bytes_of_the_whole(
             length in 1_u64..40,
             parts in proptest::collection::vec((0_u64..40, 1_u64..20, any::<bool>()), 1..8),
         ) {
-            let octets: Vec<u8> = (0..length).map(|n| u8::try_from(n).unwrap()).collect();
+            let bytes: Vec<u8> = (0..length).map(|n| u8::try_from(n).unwrap()).collect();
             let place = |n: u64| usize::try_from(n).unwrap();
             let mut held: Option<(StoredResponse, Vec<u8>)> = None;
             for (first, count, says_total) in parts {
@@ -305,7 +305,7 @@ mod tests {
                 let last = (first + count - 1).min(length - 1);
                 let total = if says_total { length.to_string() } else { "*".to_owned() };
                 let new = tagged(&format!("bytes {first}-{last}/{total}"));
-                let body = octets[place(first)..=place(last)].to_vec();
+                let body = bytes[place(first)..=place(last)].to_vec();
                 let joined = held.as_ref().and_then(|(head, old)| {
                     let joined = join(head, old.len() as u64, &new, body.len() as u64)?;
                     let all = [&old[..place(joined.before)], &body, &old[place(joined.after)..]].concat();
@@ -314,10 +314,10 @@ mod tests {
                 held = Some(joined.unwrap_or((new, body)));
                 let (head, body) = held.as_ref().unwrap();
                 match head.extent() {
-                    Extent::Whole => prop_assert_eq!(body, &octets),
+                    Extent::Whole => prop_assert_eq!(body, &bytes),
                     Extent::Part { first, total } => {
                         prop_assert!(total.is_none_or(|total| total == length));
-                        prop_assert_eq!(body, &octets[place(first)..place(first) + body.len()]);
+                        prop_assert_eq!(body, &bytes[place(first)..place(first) + body.len()]);
                         prop_assert_eq!(part_length(head.headers()), Some(body.len() as u64));
                     }
                     Extent::Bare => prop_assert!(false, "a body was joined to none"),

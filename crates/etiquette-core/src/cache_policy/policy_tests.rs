@@ -8,8 +8,8 @@ use http::{Method, StatusCode, Uri, Version};
 use super::{CachePolicy, Heuristic};
 use crate::Now;
 use crate::cache_policy::{
-    Exchange, Extent, Forward, RequestDirectives, Reuse, Selecting, StoredResponse, Storing,
-    Trouble, http_date,
+    Exchange, Extent, Forward, RequestDirectives, Reuse, Selecting, StaleAllowed, StoredResponse,
+    Storing, http_date,
 };
 
 fn map(lines: &[(&'static str, &str)]) -> HeaderMap {
@@ -94,9 +94,9 @@ fn shared() -> Case {
     })
 }
 
-fn trouble(reuse: Reuse) -> (bool, bool) {
+fn stale_allowed(reuse: Reuse) -> (bool, bool) {
     match reuse {
-        Reuse::Validate { trouble, .. } => (trouble.on_error, trouble.on_silence),
+        Reuse::Validate { stale_allowed, .. } => (stale_allowed.on_error, stale_allowed.on_silence),
         other => panic!("{other:?}"),
     }
 }
@@ -113,7 +113,7 @@ fn fresh_until_the_lifetime_is_reached() {
         let reuse = case.reuse("max-age=10", wish, 4);
         let asked = Reuse::Validate {
             forward: Forward::Request,
-            trouble: Trouble::default(),
+            stale_allowed: StaleAllowed::default(),
             ttl: 6,
         };
         assert_eq!(reuse, asked, "{wish}");
@@ -124,24 +124,27 @@ fn fresh_until_the_lifetime_is_reached() {
 #[test]
 fn stale_only_where_it_is_granted() {
     let case = private();
-    assert_eq!(trouble(case.reuse("max-age=1", "", 5)), (false, true));
+    assert_eq!(stale_allowed(case.reuse("max-age=1", "", 5)), (false, true));
     assert_eq!(
-        trouble(case.reuse("max-age=1, stale-if-error=9", "", 5)),
+        stale_allowed(case.reuse("max-age=1, stale-if-error=9", "", 5)),
         (true, true)
     );
     assert_eq!(
-        trouble(case.reuse("max-age=1, stale-if-error=3", "", 5)),
+        stale_allowed(case.reuse("max-age=1, stale-if-error=3", "", 5)),
         (false, true)
     );
     assert_eq!(
-        trouble(case.reuse("max-age=1", "stale-if-error=9", 5)),
+        stale_allowed(case.reuse("max-age=1", "stale-if-error=9", 5)),
         (true, true)
     );
-    assert_eq!(trouble(case.reuse("max-age=1", "", 90_000)), (false, false));
+    assert_eq!(
+        stale_allowed(case.reuse("max-age=1", "", 90_000)),
+        (false, false)
+    );
     for never in ["must-revalidate", "no-cache"] {
         let says = format!("max-age=1, stale-if-error=600, stale-while-revalidate=600, {never}");
         assert_eq!(
-            trouble(case.reuse(&says, "max-stale", 5)),
+            stale_allowed(case.reuse(&says, "max-stale", 5)),
             (false, false),
             "{never}"
         );
@@ -149,18 +152,22 @@ fn stale_only_where_it_is_granted() {
     for never in ["proxy-revalidate", "s-maxage=1"] {
         let says = format!("max-age=1, stale-if-error=600, {never}");
         assert_eq!(
-            trouble(shared().reuse(&says, "", 5)),
+            stale_allowed(shared().reuse(&says, "", 5)),
             (false, false),
             "{never}"
         );
-        assert_eq!(trouble(case.reuse(&says, "", 5)), (true, true), "{never}");
+        assert_eq!(
+            stale_allowed(case.reuse(&says, "", 5)),
+            (true, true),
+            "{never}"
+        );
     }
     let swr = "max-age=1, stale-while-revalidate=4";
     assert!(matches!(
         case.reuse(swr, "", 5),
         Reuse::StaleWhileRevalidate { ttl: -4, .. }
     ));
-    assert_eq!(trouble(case.reuse(swr, "", 6)), (false, true));
+    assert_eq!(stale_allowed(case.reuse(swr, "", 6)), (false, true));
     assert_eq!(
         case.reuse("max-age=1", "max-stale=4", 5),
         Reuse::Fresh { ttl: -4 }

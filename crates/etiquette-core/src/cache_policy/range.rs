@@ -1,17 +1,17 @@
-//! Byte ranges: which octets a request asks for, and which ones a response has (RFC 9110, 14).
+//! Byte ranges: which bytes a request asks for, and which ones a response has (RFC 9110, 14).
 
 use http::HeaderMap;
 use http::header::{CONTENT_RANGE, HeaderValue, RANGE};
 
-/// The octets of the whole representation that a stored body holds.
+/// The bytes of the whole representation that a stored body holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Extent {
     /// All of them.
     Whole,
-    /// The octets from `first`, as many as the body has, of `total`.
+    /// The bytes from `first`, as many as the body has, of `total`.
     Part {
-        /// The position of the first octet.
+        /// The position of the first byte.
         first: u64,
         /// The length of the whole representation, if it is known.
         total: Option<u64>,
@@ -29,7 +29,7 @@ pub enum Wanted {
     Whole,
     /// From one position to another, both included, or to the end.
     From(u64, Option<u64>),
-    /// As many octets from the end.
+    /// As many bytes from the end.
     Last(u64),
 }
 
@@ -37,7 +37,7 @@ pub enum Wanted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Given {
-    /// These octets of the whole representation, both ends included.
+    /// These bytes of the whole representation, both ends included.
     Range(u64, u64),
     /// The range lies behind the end: 416.
     Unsatisfiable,
@@ -85,7 +85,7 @@ fn position(text: &[u8]) -> Option<Option<u64>> {
 }
 
 impl Wanted {
-    /// What of it a body of `length` octets gives that holds `extent`.
+    /// What of it a body of `length` bytes gives that holds `extent`.
     #[must_use]
     pub fn of(self, extent: Extent, length: u64) -> Given {
         let (start, total) = match extent {
@@ -109,7 +109,7 @@ impl Wanted {
         }
     }
 
-    /// First and last octet; no last one where it depends on an unknown length; `None` when it lies behind the end.
+    /// First and last byte; no last one where it depends on an unknown length; `None` when it lies behind the end.
     fn resolve(self, total: Option<u64>) -> Option<(u64, Option<u64>)> {
         match (self, total) {
             (Self::Whole, Some(total)) => Some((0, Some(total.checked_sub(1)?))),
@@ -154,7 +154,7 @@ pub fn part(response: &HeaderMap, length: Option<u64>) -> Option<Extent> {
     sound.then_some(Extent::Part { first, total })
 }
 
-/// The octets that a sound Content-Range promises.
+/// The bytes that a sound Content-Range promises.
 #[must_use]
 pub fn part_length(response: &HeaderMap) -> Option<u64> {
     part(response, None)?;

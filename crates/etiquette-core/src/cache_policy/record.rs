@@ -1,4 +1,4 @@
-//! A stored response as octets, for stores that keep it outside the process.
+//! A stored response as bytes, for stores that keep it outside the process.
 //!
 //! Written for this crate's own reading: a version, then fields with their lengths. Whatever cannot be read back, of
 //! another version or damaged, is no response; a store takes it for a miss.
@@ -14,7 +14,7 @@ use super::vary::Selecting;
 const FORMAT: u8 = 1;
 
 impl StoredResponse {
-    /// The head as octets. [`StoredResponse::decode`] reads it back.
+    /// The head as bytes. [`StoredResponse::decode`] reads it back.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
@@ -59,10 +59,10 @@ impl StoredResponse {
         out
     }
 
-    /// Reads what [`StoredResponse::encode`] wrote, all of `octets`.
+    /// Reads what [`StoredResponse::encode`] wrote, all of `bytes`.
     #[must_use]
-    pub fn decode(octets: &[u8]) -> Option<Self> {
-        let mut rest = Reader(octets);
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut rest = Reader(bytes);
         if rest.byte()? != FORMAT {
             return None;
         }
@@ -94,18 +94,18 @@ impl StoredResponse {
         };
         let mut selecting = Vec::new();
         for _ in 0..rest.count()? {
-            let name = std::str::from_utf8(rest.octets()?).ok()?;
+            let name = std::str::from_utf8(rest.bytes()?).ok()?;
             let value = match rest.byte()? {
                 0 => None,
-                1 => Some(rest.octets()?.into()),
+                1 => Some(rest.bytes()?.into()),
                 _ => return None,
             };
             selecting.push((name.into(), value));
         }
         let mut headers = HeaderMap::new();
         for _ in 0..rest.count()? {
-            let name = HeaderName::from_bytes(rest.octets()?).ok()?;
-            let value = HeaderValue::from_bytes(rest.octets()?).ok()?;
+            let name = HeaderName::from_bytes(rest.bytes()?).ok()?;
+            let value = HeaderValue::from_bytes(rest.bytes()?).ok()?;
             headers.try_append(name, value).ok()?;
         }
         rest.0.is_empty().then(|| {
@@ -115,9 +115,9 @@ impl StoredResponse {
     }
 }
 
-fn put(out: &mut Vec<u8>, octets: &[u8]) {
-    put_count(out, octets.len());
-    out.extend_from_slice(octets);
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_count(out, bytes.len());
+    out.extend_from_slice(bytes);
 }
 
 /// A length; what no header map holds is cut, and then not read back.
@@ -143,13 +143,13 @@ impl<'a> Reader<'a> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// A number of things to come, each of which takes an octet at least.
+    /// A number of things to come, each of which takes a byte at least.
     fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(u32::from_be_bytes(self.array()?)).ok()?;
         (count <= self.0.len()).then_some(count)
     }
 
-    fn octets(&mut self) -> Option<&'a [u8]> {
+    fn bytes(&mut self) -> Option<&'a [u8]> {
         let count = self.count()?;
         let (head, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -237,8 +237,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_octets_break_the_reader(octets: Vec<u8>, place in 0_usize..200, byte: u8) {
-            let _ = StoredResponse::decode(&octets);
+        fn no_bytes_break_the_reader(bytes: Vec<u8>, place in 0_usize..200, byte: u8) {
+            let _ = StoredResponse::decode(&bytes);
             let mut damaged = sample(Extent::Whole).encode();
             let place = place % damaged.len();
             damaged[place] = byte;

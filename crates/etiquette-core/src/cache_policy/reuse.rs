@@ -13,14 +13,14 @@ use crate::Now;
 /// What may be done with a stored response when asking the origin fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Trouble {
+pub struct StaleAllowed {
     /// It may replace a 500, 502, 503 or 504 (RFC 5861, 4).
     pub on_error: bool,
     /// It may stand in when there is no answer.
     pub on_silence: bool,
 }
 
-impl Trouble {
+impl StaleAllowed {
     /// Whether a stored response may replace an answer of this status.
     #[must_use]
     pub fn covers(&self, status: StatusCode) -> bool {
@@ -40,7 +40,7 @@ pub enum Reuse {
     /// It answers the request, and the origin is asked meanwhile (RFC 5861, 3).
     StaleWhileRevalidate {
         /// What may be done if nobody can ask meanwhile, and asking first fails.
-        trouble: Trouble,
+        stale_allowed: StaleAllowed,
         /// What is left of its life, in seconds: less than one.
         ttl: i64,
     },
@@ -49,7 +49,7 @@ pub enum Reuse {
         /// Why.
         forward: Forward,
         /// What may be done if that fails.
-        trouble: Trouble,
+        stale_allowed: StaleAllowed,
         /// What is left of its life, in seconds.
         ttl: i64,
     },
@@ -63,12 +63,12 @@ impl CachePolicy {
         let age = stored.age(now);
         let life = self.fresh_for(stored);
         let ttl = ttl(life, age);
-        let ask = |forward, trouble| Reuse::Validate {
+        let ask = |forward, stale_allowed| Reuse::Validate {
             forward,
-            trouble,
+            stale_allowed,
             ttl,
         };
-        let on_request = ask(Forward::Request, Trouble::default());
+        let on_request = ask(Forward::Request, StaleAllowed::default());
         if wishes.no_cache || wishes.max_age == Some(Duration::ZERO) {
             return on_request;
         }
@@ -77,7 +77,7 @@ impl CachePolicy {
             return Reuse::Fresh { ttl };
         }
         if says.no_cache == Scope::All {
-            return ask(Forward::Stale, Trouble::default());
+            return ask(Forward::Stale, StaleAllowed::default());
         }
         let too_old = wishes.max_age.is_some_and(|limit| age > limit);
         let left = life.saturating_sub(age);
@@ -92,21 +92,21 @@ impl CachePolicy {
         let staleness = age.saturating_sub(life);
         let never = says.never_stale(self.shared);
         if never || too_old || wishes.min_fresh.is_some() {
-            return ask(Forward::Stale, Trouble::default());
+            return ask(Forward::Stale, StaleAllowed::default());
         }
         if wishes.max_stale.is_some_and(|limit| staleness <= limit) {
             return Reuse::Fresh { ttl };
         }
         let within = |window: Option<Duration>| window.is_some_and(|window| staleness <= window);
         let on_error = within(says.stale_if_error) || within(wishes.stale_if_error);
-        let trouble = Trouble {
+        let stale_allowed = StaleAllowed {
             on_error,
             on_silence: on_error || within(Some(self.stale_if_unreachable)),
         };
         if within(says.stale_while_revalidate) {
-            return Reuse::StaleWhileRevalidate { trouble, ttl };
+            return Reuse::StaleWhileRevalidate { stale_allowed, ttl };
         }
-        ask(Forward::Stale, trouble)
+        ask(Forward::Stale, stale_allowed)
     }
 
     /// Whether an answer that has just come may also answer another request, made while it was under way: it is fresh,

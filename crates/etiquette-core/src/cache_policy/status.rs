@@ -83,7 +83,7 @@ impl CacheStatus {
     }
 
     /// The member for `Cache-Status` of a cache called `name`, which is a token; `None` for a name of more than 30
-    /// octets.
+    /// bytes.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<HeaderValue> {
         // On the stack: this is on the way of every answer from the store.

@@ -169,7 +169,7 @@ impl StoredResponse {
         &self.selecting
     }
 
-    /// Which octets of the representation its body has.
+    /// Which bytes of the representation its body has.
     #[must_use]
     pub fn extent(&self) -> Extent {
         self.extent
@@ -190,7 +190,7 @@ impl StoredResponse {
         &self.directives
     }
 
-    /// The octets that its head occupies in memory, about.
+    /// The bytes that its head occupies in memory, about.
     #[must_use]
     pub fn weight(&self) -> usize {
         let fields: usize = self
@@ -251,7 +251,7 @@ impl StoredResponse {
         self.date.duration_since(modified).ok()
     }
 
-    /// A head of the same age with another status, other fields and other octets.
+    /// A head of the same age with another status, other fields and other bytes.
     pub(super) fn with(&self, status: StatusCode, headers: HeaderMap, extent: Extent) -> Self {
         Self {
             status,

@@ -4,7 +4,7 @@ use http::header::{AUTHORIZATION, HeaderMap};
 use http::{Method, StatusCode, Uri};
 
 use super::directives::{RequestDirectives, ResponseDirectives, Scope};
-use super::outdates::names_itself;
+use super::invalidates::names_itself;
 use super::policy::{CachePolicy, may_guess};
 use super::range::part;
 use super::validators::has_validator;
@@ -66,9 +66,9 @@ impl CachePolicy {
                 return Storing::Pass;
             }
         }
-        let permitted =
+        let granted =
             explicit || may_guess(status, &says) || (!self.shared && says.private != Scope::Absent);
-        if !permitted || !self.is_of_use(&says, explicit, answer) {
+        if !granted || !self.is_of_use(&says, explicit, answer) {
             return Storing::Pass;
         }
         match self.selecting(request, answer) {

@@ -29,7 +29,7 @@ fn is_weak(tag: &[u8]) -> bool {
     tag.starts_with(b"W/")
 }
 
-/// Whether a tag names one sequence of octets: it has quotes and no weakness flag.
+/// Whether a tag names one sequence of bytes: it has quotes and no weakness flag.
 pub(super) fn is_strong(tag: &HeaderValue) -> bool {
     let tag = tag.as_bytes();
     tag.len() >= 2 && tag.starts_with(b"\"") && tag.ends_with(b"\"")

@@ -96,7 +96,7 @@ impl Selecting {
             })
     }
 
-    /// The octets that the fields occupy in memory, about.
+    /// The bytes that the fields occupy in memory, about.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.0

@@ -1,4 +1,4 @@
-//! What an answer says about its host: whether it strikes, pauses it, or continues a run.
+//! What an answer says about its host: whether it slows it down, pauses it, or continues a run.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use super::classify::{Answer, Signal};
 use super::policy::{HostPolicy, LONGEST_PAUSE};
 use super::runs::Runs;
 
-/// The first pause of a client that is shut out; each further refusal doubles it.
-const SHUT_OUT_PAUSE: Duration = Duration::from_secs(60);
+/// The first pause of a client that is blocked; each further refusal doubles it.
+const BLOCKED_PAUSE: Duration = Duration::from_secs(60);
 
 /// An answer as the one who sent the request saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +49,7 @@ impl Received {
         self
     }
 
-    /// The same from the API `number`: what it answers in a row is counted apart from pages, and it does not make the gap
+    /// The same from the API `number`: what it answers in a row is counted apart from pages, and it does not make the delay
     /// between pages shorter.
     #[must_use]
     pub fn of_api(mut self, number: Option<u64>) -> Self {
@@ -65,10 +65,10 @@ impl HostState {
         if received.timed {
             self.measure(now.saturating_duration_since(received.started), received);
         }
-        // The request left before the last strike: it tells nothing new about the pace since.
+        // The request left before the last backoff: it tells nothing new about the pace since.
         let late = self
-            .last_strike
-            .is_some_and(|strike| received.started <= strike);
+            .last_backoff
+            .is_some_and(|backoff| received.started <= backoff);
         if received.page && !late {
             self.end_runs(policy, now, received);
         }
@@ -76,11 +76,11 @@ impl HostState {
         match answer.signal {
             Signal::Throttled => {
                 if !late {
-                    self.strike(policy, now);
+                    self.back_off(policy, now);
                 }
                 let pause = answer
                     .wait
-                    .unwrap_or_else(|| doubled(policy.pause_429, self.strikes));
+                    .unwrap_or_else(|| doubled(policy.default_pause, self.backoff_level));
                 self.pause(policy, now, pause, received.jitter, true);
             }
             Signal::Unavailable | Signal::Failed => {
@@ -101,7 +101,7 @@ impl HostState {
         }
     }
 
-    /// A pause without a strike.
+    /// A pause without backoff.
     fn pause_as_asked(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
         if let Some(wait) = received.answer.wait {
             self.pause(policy, now, wait, received.jitter, false);
@@ -120,9 +120,9 @@ impl HostState {
             if !late {
                 runs.failed_pauses = runs.failed_pauses.saturating_add(1);
             }
-            let default = doubled(policy.pause_503, runs.failed_pauses);
+            let default = doubled(policy.default_pause_503, runs.failed_pauses);
             if !late {
-                self.strike(policy, now);
+                self.back_off(policy, now);
             }
             let pause = match received.answer.wait {
                 Some(wait) if unavailable => wait,
@@ -140,13 +140,13 @@ impl HostState {
         if !late {
             runs.refusals = runs.refusals.saturating_add(1);
         }
-        if runs.refusals >= policy.shut_out_after.get() {
+        if runs.refusals >= policy.blocked_after.get() {
             if !late {
-                runs.shut_outs = runs.shut_outs.saturating_add(1);
+                runs.blocks = runs.blocks.saturating_add(1);
             }
-            let pause = doubled(SHUT_OUT_PAUSE, runs.shut_outs);
+            let pause = doubled(BLOCKED_PAUSE, runs.blocks);
             if !late {
-                self.strike(policy, now);
+                self.back_off(policy, now);
             }
             self.pause(policy, now, pause, received.jitter, true);
         }
@@ -154,9 +154,9 @@ impl HostState {
 
     /// An answer ends the runs that it does not continue.
     fn end_runs(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
-        let shut_out = self.is_shut_out(policy);
+        let blocked = self.is_blocked(policy);
         self.runs_of(received).end_with(received.answer.signal);
-        if shut_out && !self.is_shut_out(policy) {
+        if blocked && !self.is_blocked(policy) {
             self.new_epoch(now);
         }
     }

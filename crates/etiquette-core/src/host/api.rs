@@ -2,12 +2,12 @@
 //!
 //! **Flow**: an [`Ask`](super::Ask) that names an API is decided by the API's own limit. [`HostState::reserve_api`],
 //! [`HostState::start_api`] and [`HostState::finish_api`] are to it what their namesakes are to pages. What belongs to the
-//! host holds for both: its pauses, and the rate that strikes leave of it.
+//! host holds for both: its pauses, and the rate that backoff leaves of it.
 //!
 //! A bucket is kept as the instant at which it will be full again. Nothing is added up over time, so that nothing drifts,
 //! and a bucket that is full is one that nothing has to be known about.
 //!
-//! **After a strike** nothing is saved up: the requests of an API are spaced evenly, at the pace at which the site complained
+//! **After a backoff** nothing is saved up: the requests of an API are spaced evenly, at the pace at which the site complained
 //! if that is slower than the limit, divided by the rate that is left. The burst is back with the full rate.
 
 use std::num::NonZeroU32;
@@ -153,7 +153,7 @@ impl HostState {
     }
 
     /// What those who wait behind the first can count on at once after it, because the API was idle before: as time, of
-    /// which each takes one [gap](HostState::gap_of).
+    /// which each takes one [delay](HostState::delay_of).
     pub fn saved_up(&mut self, now: Instant, api: ApiAsk) -> Duration {
         self.settle(now);
         let granted = self.apis.get(api.number).map_or(0, |used| used.granted);
@@ -161,7 +161,7 @@ impl HostState {
         self.terms(api.limit).slack.saturating_sub(lead)
     }
 
-    /// Takes a place of the API for a request that is about to start. [`HostState::start_api`] or
+    /// Takes a permit of the API for a request that is about to start. [`HostState::start_api`] or
     /// [`HostState::unreserve_api`] follows.
     pub fn reserve_api(&mut self, api: ApiAsk) {
         let used = self.apis.entry(api.number);
@@ -169,7 +169,7 @@ impl HostState {
         used.granted += 1;
     }
 
-    /// Gives a place back that was reserved and not used: as if nobody had asked.
+    /// Gives a permit back that was reserved and not used: as if nobody had asked.
     pub fn unreserve_api(&mut self, number: u64) {
         if let Some(used) = self.apis.get_mut(number) {
             used.in_flight = used.in_flight.saturating_sub(1);
@@ -177,7 +177,7 @@ impl HostState {
         }
     }
 
-    /// Stamps the start of a request whose place is reserved, and takes its token.
+    /// Stamps the start of a request whose permit is reserved, and takes its token.
     pub fn start_api(&mut self, now: Instant, api: ApiAsk) {
         let interval = self.terms(api.limit).interval;
         let used = self.apis.entry(api.number);
@@ -189,14 +189,14 @@ impl HostState {
         self.count_start(now);
     }
 
-    /// Gives the place of a started request back: its body has ended, failed or was dropped.
+    /// Gives the permit of a started request back: its body has ended, failed or was dropped.
     pub fn finish_api(&mut self, number: u64) {
         if let Some(used) = self.apis.get_mut(number) {
             used.in_flight = used.in_flight.saturating_sub(1);
         }
     }
 
-    /// The requests of an API that hold a place.
+    /// The requests of an API that hold a permit.
     #[must_use]
     pub fn api_in_flight(&self, number: u64) -> u32 {
         self.apis.get(number).map_or(0, |used| used.in_flight)
@@ -205,7 +205,7 @@ impl HostState {
     /// Whether something is owed to the API: its bucket is not full, requests are under way, or what came in a row is not
     /// forgotten yet. Under `pressure` the last does not count.
     pub fn owes_api(&mut self, now: Instant, number: u64, pressure: bool) -> bool {
-        if self.strikes == 0 {
+        if self.backoff_level == 0 {
             self.apis.forget(now, pressure);
         }
         self.apis.get(number).is_some()
@@ -218,7 +218,7 @@ impl HostState {
             PaceReason::ApiLimit
         };
         Pace {
-            gap: self.terms(api.limit).interval,
+            delay: self.terms(api.limit).interval,
             reason,
             rate: self.rate_of_apis(),
         }
@@ -231,7 +231,7 @@ impl HostState {
         let due = later(from, lead.saturating_sub(terms.slack));
         let last = self.apis.get(api.number).and_then(|used| used.last_start);
         match last {
-            // What was started before the strike was started at the old rate.
+            // What was started before the backoff was started at the old rate.
             Some(last) if self.is_slowed() => due.max(later(last, terms.interval)),
             _ => due,
         }
@@ -266,15 +266,15 @@ impl HostState {
     }
 
     fn is_slowed(&self) -> bool {
-        self.rate < 1.0 || self.strikes > 0
+        self.rate < 1.0 || self.backoff_level > 0
     }
 
-    /// The floor under the rate is for the gap between pages, which is an hour there. Without it each strike halves.
+    /// The floor under the rate is for the delay between pages, which is an hour there. Without it each level halves.
     fn rate_of_apis(&self) -> f64 {
-        if self.strikes == 0 {
+        if self.backoff_level == 0 {
             self.rate
         } else {
-            self.rate.min(super::strikes::ceiling(self.strikes))
+            self.rate.min(super::backoff::ceiling(self.backoff_level))
         }
     }
 }
@@ -297,8 +297,8 @@ impl super::HostPolicy {
     #[must_use]
     pub fn within(&self, limit: ApiLimit) -> Self {
         let mut policy = self.clone();
-        policy.min_gap = policy.min_gap.max(limit.interval());
-        policy.places = NonZeroU32::min(policy.places, limit.at_once);
+        policy.min_delay = policy.min_delay.max(limit.interval());
+        policy.max_in_flight = NonZeroU32::min(policy.max_in_flight, limit.at_once);
         policy
     }
 }

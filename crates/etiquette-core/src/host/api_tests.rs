@@ -102,7 +102,7 @@ fn what_does_not_divide_evenly_is_never_faster_than_documented() {
 }
 
 #[test]
-fn places_are_its_own() {
+fn permits_are_its_own() {
     let mut bench = Bench::new();
     let api = api();
     for _ in 0..4 {
@@ -112,7 +112,7 @@ fn places_are_its_own() {
     }
     assert_eq!(bench.decide(api), Decision::Full(bench.now));
     let page = bench.state.decide(&bench.policy, bench.now, Ask::pace());
-    assert_eq!(page, Decision::Admit, "pages have places of their own");
+    assert_eq!(page, Decision::Admit, "pages have permits of their own");
     bench.state.finish_api(api.number);
     assert_eq!(bench.decide(api), Decision::Admit);
     assert_eq!(bench.state.api_in_flight(api.number), 3);
@@ -124,7 +124,7 @@ fn neither_takes_what_the_other_waits_for() {
     let mut bench = Bench::new();
     bench.visits(api(), 12);
     let page = bench.state.decide(&bench.policy, bench.now, Ask::pace());
-    assert_eq!(page, Decision::Admit, "an API's requests take no gap");
+    assert_eq!(page, Decision::Admit, "an API's requests take no delay");
     bench.state.reserve();
     bench.state.start(bench.now);
     bench.state.finish(bench.now);
@@ -180,7 +180,7 @@ fn a_429_pauses_pages_too_and_leaves_no_burst() {
 }
 
 #[test]
-fn a_page_that_strikes_slows_the_api_too() {
+fn a_page_that_backs_off_slows_the_api_too() {
     let mut bench = Bench::new();
     bench.state.reserve();
     bench.state.start(bench.now);
@@ -196,7 +196,7 @@ fn a_page_that_strikes_slows_the_api_too() {
 }
 
 #[test]
-fn what_a_start_before_the_strike_owes_is_the_slower_gap() {
+fn what_a_start_before_the_backoff_owes_is_the_slower_delay() {
     let mut bench = Bench::new();
     let slow = ApiAsk::new(1, ApiLimit::new(number(1), Duration::from_secs(10)));
     bench.visit(slow, Signal::Throttled, Some(1));
@@ -238,7 +238,7 @@ fn an_api_that_works_does_not_let_refused_pages_in_again() {
         bench.state.finish(bench.now);
         bench.visit(api(), Signal::Success, None);
     }
-    assert!(bench.state.is_shut_out(&bench.policy));
+    assert!(bench.state.is_blocked(&bench.policy));
 }
 
 #[test]
@@ -294,12 +294,12 @@ fn what_idleness_saved_shortens_the_wait_of_those_behind() {
 
 #[test]
 fn the_stricter_of_policy_and_limit() {
-    let policy = HostPolicy::new().places(number(8));
+    let policy = HostPolicy::new().max_in_flight(number(8));
     let within = policy.within(api().limit);
-    assert_eq!(within.numbers().places, number(4));
-    assert_eq!(within.numbers().min_gap, Duration::from_secs(1));
+    assert_eq!(within.get_max_in_flight(), number(4));
+    assert_eq!(within.get_min_delay(), Duration::from_secs(1));
     let slow = ApiLimit::new(number(60), Duration::from_secs(3_600));
     let within = HostPolicy::new().within(slow);
-    assert_eq!(within.numbers().places, number(1));
-    assert_eq!(within.numbers().min_gap, Duration::from_secs(60));
+    assert_eq!(within.get_max_in_flight(), number(1));
+    assert_eq!(within.get_min_delay(), Duration::from_secs(60));
 }

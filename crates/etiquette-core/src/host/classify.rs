@@ -52,7 +52,7 @@ pub struct Answer {
     pub wait: Option<Duration>,
     /// Whether it is a redirect: the next step of its journey waits too (RFC 9110, 10.2.3).
     pub redirect: bool,
-    /// The status may lower the latency that the gap follows: fast errors do not.
+    /// The status may lower the latency that the delay follows: fast errors do not.
     pub counts_for_latency: bool,
 }
 

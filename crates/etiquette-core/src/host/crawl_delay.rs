@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::clock::later;
 
-/// How many origins of a group are told apart. Beyond it the smallest delay gives way, so that the gap never shrinks.
+/// How many origins of a group are told apart. Beyond it the smallest delay gives way, so that the delay never shrinks.
 const ORIGINS: usize = 16;
 
 /// A delay stays in force for so long after the last page request that brought it, or for one delay if that is longer:

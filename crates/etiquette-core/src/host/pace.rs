@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
-/// What determines the gap.
+/// What determines the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PaceReason {
-    /// The client's own least gap.
-    MinGap,
+    /// The client's own least delay.
+    MinDelay,
     /// The site's Crawl-delay.
     CrawlDelay,
     /// The site's latency.
@@ -23,7 +23,7 @@ impl PaceReason {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::MinGap => "min_gap",
+            Self::MinDelay => "min_delay",
             Self::CrawlDelay => "crawl_delay",
             Self::Latency => "latency",
             Self::Learnt => "learnt",
@@ -36,11 +36,11 @@ impl PaceReason {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Pace {
-    /// The gap that is kept, strikes included.
-    pub gap: Duration,
+    /// The delay that is kept, backoff included.
+    pub delay: Duration,
     /// What determines it.
     pub reason: PaceReason,
-    /// The share of the full rate that is left after strikes, from 0 to 1.
+    /// The share of the full rate that is left after backoffs, from 0 to 1.
     pub rate: f64,
 }
 
@@ -50,22 +50,22 @@ pub struct Pace {
 pub struct HostSnapshot {
     /// The name of the group, if it is kept: it is for hosts with traffic or a pause.
     pub name: Option<String>,
-    /// The gap and what determines it.
+    /// The delay and what determines it.
     pub pace: Pace,
-    /// The client's own least gap.
-    pub min_gap: Duration,
+    /// The client's own least delay.
+    pub min_delay: Duration,
     /// The largest Crawl-delay in force in the group.
     pub crawl_delay: Option<Duration>,
-    /// The gap that the latency asks for.
-    pub latency_gap: Duration,
-    /// The latency that the gap follows.
+    /// The delay that the latency asks for.
+    pub latency_delay: Duration,
+    /// The latency that the delay follows.
     pub latency: Duration,
     /// The end of the pause, if the host is paused.
     pub paused_until: Option<SystemTime>,
     /// Whether the pause is there because the site keeps refusing this client.
-    pub shut_out: bool,
+    pub blocked: bool,
     /// The incidents that are not forgiven yet.
-    pub strikes: u32,
+    pub backoff_level: u32,
     /// The requests under way, up to the end of their body, those to APIs included.
     pub in_flight: u32,
     /// The requests that wait.

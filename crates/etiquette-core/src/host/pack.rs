@@ -1,6 +1,6 @@
-//! A host that is at rest, in 24 octets.
+//! A host that is at rest, in 24 bytes.
 //!
-//! Of a host without pause, strike and Crawl-delay little has to be known: when it was last asked, how fast it was, and
+//! Of a host without pause, backoff and Crawl-delay little has to be known: when it was last asked, how fast it was, and
 //! the runs that are not over. Times are kept in microseconds and rounded up: what is unpacked asks no sooner.
 
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ impl HostState {
     #[must_use]
     pub fn pack(&self, base: Instant, now: Instant) -> Option<PackedHost> {
         let at_rest = self.in_flight == 0
-            && self.strikes == 0
+            && self.backoff_level == 0
             && self.learnt.is_zero()
             && self.runs.failed_pauses == 0
-            && self.runs.shut_outs == 0
+            && self.runs.blocks == 0
             && self.apis.is_empty()
             && self.paused_until(now).is_none()
             && self.spaced_until.is_none_or(|until| until <= now)
@@ -29,7 +29,7 @@ impl HostState {
         if !at_rest {
             return None;
         }
-        let start = self.last_start.max(self.last_unplaced)?;
+        let start = self.last_start.max(self.last_without_permit)?;
         let micros = |span: Duration| u64::try_from(span.as_nanos().div_ceil(1_000)).ok();
         let started_at = micros(start.checked_duration_since(base)?)?;
         let end = match self.last_end {
@@ -95,7 +95,7 @@ mod tests {
         let mut unpacked = HostState::unpack(packed, base);
         let due = state.due(&policy, now, Ask::pace());
         let later = unpacked.due(&policy, now, Ask::pace());
-        // Start, end and latency are each rounded up by less than 1 µs, and the gap is five times the latency.
+        // Start, end and latency are each rounded up by less than 1 µs, and the delay is five times the latency.
         assert!(later >= due && later <= due + Duration::from_micros(7));
         assert_eq!((unpacked.runs.failures, unpacked.started), (1, 1));
     }
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(
             state.pack(base, base + Duration::from_secs(3_600)),
             None,
-            "a strike"
+            "backed off"
         );
     }
 }

@@ -13,7 +13,7 @@ use crate::PurposeKind;
 /// The longest that a request may wait for its host: one hour.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
-/// The longest pause that is made without being asked for, and the longest gap that strikes lead to: one hour.
+/// The longest pause that is made without being asked for, and the longest delay that backoff leads to: one hour.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
 type Classifier = Arc<dyn Fn(StatusCode, &HeaderMap) -> Option<Signal> + Send + Sync>;
@@ -21,61 +21,39 @@ type Classifier = Arc<dyn Fn(StatusCode, &HeaderMap) -> Option<Signal> + Send + 
 /// What a client allows itself on one host. All spans are real time; all counts are for one group of origins.
 #[derive(Clone)]
 pub struct HostPolicy {
-    pub(super) places: NonZeroU32,
-    pub(super) min_gap: Duration,
-    pub(super) max_gap: Duration,
+    pub(super) max_in_flight: NonZeroU32,
+    pub(super) min_delay: Duration,
+    pub(super) max_delay: Duration,
     pub(super) latency_factor: u32,
     pub(super) max_crawl_delay: Duration,
-    pub(super) pause_429: Duration,
-    pub(super) pause_503: Duration,
+    pub(super) default_pause: Duration,
+    pub(super) default_pause_503: Duration,
     pub(super) jitter: (f64, f64),
     pub(super) max_wait: Duration,
     pub(super) max_wait_user: Duration,
-    pub(super) queue: usize,
-    pub(super) body_held: Duration,
-    pub(super) shut_out_after: NonZeroU32,
+    pub(super) queue_limit: usize,
+    pub(super) unread_body_timeout: Duration,
+    pub(super) blocked_after: NonZeroU32,
     pub(super) ratelimit: bool,
     pub(super) classifier: Option<Classifier>,
-}
-
-/// The numbers of a [`HostPolicy`] that decide pace and pauses. Each is described at the method that sets it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct PolicyNumbers {
-    /// [`HostPolicy::places`].
-    pub places: NonZeroU32,
-    /// [`HostPolicy::min_gap`].
-    pub min_gap: Duration,
-    /// [`HostPolicy::max_gap`].
-    pub max_gap: Duration,
-    /// [`HostPolicy::latency_factor`].
-    pub latency_factor: u32,
-    /// [`HostPolicy::default_pause`].
-    pub default_pause: Duration,
-    /// [`HostPolicy::default_pause_503`].
-    pub default_pause_503: Duration,
-    /// [`HostPolicy::jitter`].
-    pub jitter: (f64, f64),
-    /// [`HostPolicy::shut_out_after`].
-    pub shut_out_after: NonZeroU32,
 }
 
 impl Default for HostPolicy {
     fn default() -> Self {
         Self {
-            places: NonZeroU32::MIN,
-            min_gap: Duration::from_secs(1),
-            max_gap: Duration::from_secs(30),
+            max_in_flight: NonZeroU32::MIN,
+            min_delay: Duration::from_secs(1),
+            max_delay: Duration::from_secs(30),
             latency_factor: 5,
             max_crawl_delay: Duration::from_secs(300),
-            pause_429: Duration::from_secs(60),
-            pause_503: Duration::from_secs(30),
+            default_pause: Duration::from_secs(60),
+            default_pause_503: Duration::from_secs(30),
             jitter: (0.0, 0.1),
             max_wait: Duration::from_secs(600),
             max_wait_user: Duration::from_secs(10),
-            queue: 1_000,
-            body_held: Duration::from_secs(30),
-            shut_out_after: NonZeroU32::new(10).expect("ten is not zero"),
+            queue_limit: 1_000,
+            unread_body_timeout: Duration::from_secs(30),
+            blocked_after: NonZeroU32::new(10).expect("ten is not zero"),
             ratelimit: true,
             classifier: None,
         }
@@ -83,7 +61,7 @@ impl Default for HostPolicy {
 }
 
 impl HostPolicy {
-    /// The defaults: one place, a gap of 1 s that follows the host's latency, waits of up to 10 minutes.
+    /// The defaults: one permit, a delay of 1 s that follows the host's latency, waits of up to 10 minutes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -91,21 +69,21 @@ impl HostPolicy {
 
     /// How many requests may be under way at once, from their start to the end of their body. Default 1.
     ///
-    /// With one place the gap also counts from the end of the last body, so that it holds for arrivals too.
+    /// With one permit the delay also counts from the end of the last body, so that it holds for arrivals too.
     #[must_use]
-    pub fn places(mut self, places: NonZeroU32) -> Self {
-        self.places = places;
+    pub fn max_in_flight(mut self, max_in_flight: NonZeroU32) -> Self {
+        self.max_in_flight = max_in_flight;
         self
     }
 
     /// The least time between two starts. Default 1 s.
     #[must_use]
-    pub fn min_gap(mut self, gap: Duration) -> Self {
-        self.min_gap = gap;
+    pub fn min_delay(mut self, delay: Duration) -> Self {
+        self.min_delay = delay;
         self
     }
 
-    /// The gap follows the time from a start to the head of its answer, multiplied by this: a small machine is given
+    /// The delay follows the time from a start to the head of its answer, multiplied by this: a small machine is given
     /// longer pauses. Default 5; 0 switches it off.
     #[must_use]
     pub fn latency_factor(mut self, factor: u32) -> Self {
@@ -113,10 +91,10 @@ impl HostPolicy {
         self
     }
 
-    /// The longest gap that latency alone leads to. Default 30 s, as in Heritrix.
+    /// The longest delay that latency alone leads to. Default 30 s, as in Heritrix.
     #[must_use]
-    pub fn max_gap(mut self, gap: Duration) -> Self {
-        self.max_gap = gap;
+    pub fn max_delay(mut self, delay: Duration) -> Self {
+        self.max_delay = delay;
         self
     }
 
@@ -127,10 +105,10 @@ impl HostPolicy {
         self
     }
 
-    /// The first pause after a 429 without a usable Retry-After; it doubles with each strike, to an hour. Default 60 s.
+    /// The first pause after a 429 without a usable Retry-After; it doubles with each backoff level, to an hour. Default 60 s.
     #[must_use]
     pub fn default_pause(mut self, pause: Duration) -> Self {
-        self.pause_429 = pause;
+        self.default_pause = pause;
         self
     }
 
@@ -138,7 +116,7 @@ impl HostPolicy {
     /// with each failed pause, to an hour. Default 30 s.
     #[must_use]
     pub fn default_pause_503(mut self, pause: Duration) -> Self {
-        self.pause_503 = pause;
+        self.default_pause_503 = pause;
         self
     }
 
@@ -175,22 +153,22 @@ impl HostPolicy {
 
     /// How many requests may wait for one host; more are refused. Default 1,000.
     #[must_use]
-    pub fn queue(mut self, requests: usize) -> Self {
-        self.queue = requests;
+    pub fn queue_limit(mut self, requests: usize) -> Self {
+        self.queue_limit = requests;
         self
     }
 
-    /// How long the first of the queue waits for places that unread bodies hold, before it is refused. Default 30 s.
+    /// How long the first of the queue waits for permits that unread bodies hold, before it is refused. Default 30 s.
     #[must_use]
-    pub fn body_held(mut self, after: Duration) -> Self {
-        self.body_held = after;
+    pub fn unread_body_timeout(mut self, after: Duration) -> Self {
+        self.unread_body_timeout = after;
         self
     }
 
-    /// How many answers of 401, 403 or 451 in a row count as being shut out. Default 10.
+    /// How many answers of 401, 403 or 451 in a row count as being blocked. Default 10.
     #[must_use]
-    pub fn shut_out_after(mut self, answers: NonZeroU32) -> Self {
-        self.shut_out_after = answers;
+    pub fn blocked_after(mut self, answers: NonZeroU32) -> Self {
+        self.blocked_after = answers;
         self
     }
 
@@ -212,54 +190,87 @@ impl HostPolicy {
         self
     }
 
-    /// The numbers that decide pace and pauses, for stores that keep a host's state for several processes.
+    /// How long a request of this purpose may wait: [`HostPolicy::max_wait`] or [`HostPolicy::max_wait_user`].
     #[must_use]
-    pub fn numbers(&self) -> PolicyNumbers {
-        PolicyNumbers {
-            places: self.places,
-            min_gap: self.min_gap,
-            max_gap: self.max_gap,
-            latency_factor: self.latency_factor,
-            default_pause: self.pause_429,
-            default_pause_503: self.pause_503,
-            jitter: self.jitter,
-            shut_out_after: self.shut_out_after,
-        }
-    }
-
-    /// The longest wait of a request of this purpose.
-    #[must_use]
-    pub fn longest_wait(&self, purpose: PurposeKind) -> Duration {
+    pub fn max_wait_for(&self, purpose: PurposeKind) -> Duration {
         match purpose {
             PurposeKind::UserFetch => self.max_wait_user,
             PurposeKind::Crawl | PurposeKind::Api => self.max_wait,
         }
     }
 
-    /// How many requests may wait for one host.
+    /// [`HostPolicy::max_in_flight`].
     #[must_use]
-    pub fn queue_limit(&self) -> usize {
-        self.queue
+    pub fn get_max_in_flight(&self) -> NonZeroU32 {
+        self.max_in_flight
     }
 
-    /// How long the first of the queue waits for unread bodies.
+    /// [`HostPolicy::min_delay`].
     #[must_use]
-    pub fn body_held_after(&self) -> Duration {
-        self.body_held
+    pub fn get_min_delay(&self) -> Duration {
+        self.min_delay
     }
 
-    /// The longest Crawl-delay that is kept.
+    /// [`HostPolicy::max_delay`].
     #[must_use]
-    pub fn longest_crawl_delay(&self) -> Duration {
+    pub fn get_max_delay(&self) -> Duration {
+        self.max_delay
+    }
+
+    /// [`HostPolicy::latency_factor`].
+    #[must_use]
+    pub fn get_latency_factor(&self) -> u32 {
+        self.latency_factor
+    }
+
+    /// [`HostPolicy::max_crawl_delay`].
+    #[must_use]
+    pub fn get_max_crawl_delay(&self) -> Duration {
         self.max_crawl_delay
+    }
+
+    /// [`HostPolicy::default_pause`].
+    #[must_use]
+    pub fn get_default_pause(&self) -> Duration {
+        self.default_pause
+    }
+
+    /// [`HostPolicy::default_pause_503`].
+    #[must_use]
+    pub fn get_default_pause_503(&self) -> Duration {
+        self.default_pause_503
+    }
+
+    /// [`HostPolicy::jitter`], the least share and the largest.
+    #[must_use]
+    pub fn get_jitter(&self) -> (f64, f64) {
+        self.jitter
+    }
+
+    /// [`HostPolicy::queue_limit`].
+    #[must_use]
+    pub fn get_queue_limit(&self) -> usize {
+        self.queue_limit
+    }
+
+    /// [`HostPolicy::unread_body_timeout`].
+    #[must_use]
+    pub fn get_unread_body_timeout(&self) -> Duration {
+        self.unread_body_timeout
+    }
+
+    /// [`HostPolicy::blocked_after`].
+    #[must_use]
+    pub fn get_blocked_after(&self) -> NonZeroU32 {
+        self.blocked_after
     }
 }
 
 impl fmt::Debug for HostPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HostPolicy")
-            .field("places", &self.places)
-            .field("min_gap", &self.min_gap)
+            .field("max_in_flight", &self.max_in_flight)
+            .field("min_delay", &self.min_delay)
             .field("max_wait", &self.max_wait)
             .field("max_wait_user", &self.max_wait_user)
             .finish_non_exhaustive()

@@ -1,6 +1,6 @@
 //! What is remembered of a host across a restart.
 //!
-//! **Flow**: whenever an answer changes pause, strikes or rate, [`HostState::mark`] differs and [`HostState::to_record`]
+//! **Flow**: whenever an answer changes pause, backoff level or rate, [`HostState::mark`] differs and [`HostState::to_record`]
 //! gives what a [`HostJournal`](crate::host_journal::HostJournal) keeps. The next process takes it over with
 //! [`HostState::recall`] before its first request.
 //!
@@ -9,8 +9,8 @@
 //! wait, at most up to the recorded length: one that stands before the record gives all of it. A clock that was set
 //! forward looks like time that has passed, and nothing tells the two apart.
 //!
-//! **Scope**: pauses, strikes, rate, and the runs that go with them. **Non-goals**: the tokens of APIs, whose buckets are
-//! full after a restart, though without a burst as long as strikes are left; the gap of a host that never
+//! **Scope**: pauses, backoff level, rate, and the runs that go with them. **Non-goals**: the tokens of APIs, whose buckets are
+//! full after a restart, though without a burst as long as a backoff level is left; the delay of a host that never
 //! complained, and runs of failures and refusals that have not led to a pause yet: they would cost a write for each
 //! request.
 
@@ -23,17 +23,17 @@ use crate::clock::later;
 
 const FORMAT: u8 = 1;
 
-/// A host with strikes is remembered so long after its pause: a day, as in a process that goes on, and the hour for which
+/// A host with a backoff level is remembered so long after its pause: a day, as in a process that goes on, and the hour for which
 /// activity may go unwritten.
 const KEPT_AFTER_PAUSE: Duration = Duration::from_secs(25 * 3_600);
 
-/// The state of a host that is in trouble, in the form that a journal keeps.
+/// The state of a host that is paused or slowed down, in the form that a journal keeps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostRecord {
     written: SystemTime,
     /// What was left of the pause.
     pause: Duration,
-    strikes: u32,
+    backoff_level: u32,
     rate: f64,
     learnt: Duration,
     latency: Duration,
@@ -45,7 +45,7 @@ pub struct HostRecord {
     failures: u32,
     failed_pauses: u32,
     refusals: u32,
-    shut_outs: u32,
+    blocks: u32,
 }
 
 /// An instant by its distance from the writing.
@@ -59,7 +59,7 @@ enum Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostMark {
     pause_until: Option<Instant>,
-    strikes: u32,
+    backoff_level: u32,
     rate: u64,
     runs: [u32; 4],
     /// The hour since the last pause in which the host was last asked.
@@ -87,15 +87,15 @@ impl Moment {
 }
 
 impl HostState {
-    /// What a journal has to know at `now`; `None` where nothing is to be kept: no pause and no strike.
+    /// What a journal has to know at `now`; `None` where nothing is to be kept: no pause and no backoff.
     pub fn mark(&mut self, now: Instant) -> Option<HostMark> {
         self.settle(now);
         let pause_until = self.paused_until(now);
-        if pause_until.is_none() && self.strikes == 0 {
+        if pause_until.is_none() && self.backoff_level == 0 {
             return None;
         }
         let runs = self.longest_runs();
-        let since = match (self.strikes, self.last_start_of_any()) {
+        let since = match (self.backoff_level, self.last_start_of_any()) {
             (1.., Some(start)) => self
                 .recover_from
                 .map_or(Duration::ZERO, |from| start.saturating_duration_since(from)),
@@ -103,13 +103,13 @@ impl HostState {
         };
         Some(HostMark {
             pause_until,
-            strikes: self.strikes,
+            backoff_level: self.backoff_level,
             rate: self.rate.to_bits(),
             runs: [
                 runs.failures,
                 runs.failed_pauses,
                 runs.refusals,
-                runs.shut_outs,
+                runs.blocks,
             ],
             hour: since.as_secs() / 3_600,
         })
@@ -124,7 +124,7 @@ impl HostState {
         Some(HostRecord {
             written: now.wall,
             pause: pause_until.map_or(Duration::ZERO, |until| until - now.monotonic),
-            strikes: self.strikes,
+            backoff_level: self.backoff_level,
             rate: self.rate,
             learnt: self.learnt,
             latency: self.latency,
@@ -136,7 +136,7 @@ impl HostState {
             failures: runs.failures,
             failed_pauses: runs.failed_pauses,
             refusals: runs.refusals,
-            shut_outs: runs.shut_outs,
+            blocks: runs.blocks,
         })
     }
 
@@ -146,7 +146,7 @@ impl HostState {
     }
 
     fn last_start_of_any(&self) -> Option<Instant> {
-        let last = self.last_start.max(self.last_unplaced);
+        let last = self.last_start.max(self.last_without_permit);
         last.max(self.apis.last_start())
     }
 
@@ -156,14 +156,14 @@ impl HostState {
         let at = |moment: Option<Moment>| moment.map(|moment| moment.at(elapsed, now.monotonic));
         let pause_until = Moment::After(record.pause).at(elapsed, now.monotonic);
         self.pause_until = self.pause_until.max(Some(pause_until));
-        if self.strikes == 0 {
+        if self.backoff_level == 0 {
             self.good_minute = record.good_minute;
             self.good_half_hour = record.good_half_hour;
         } else {
             self.good_minute = None;
             self.good_half_hour = None;
         }
-        self.strikes = self.strikes.max(record.strikes);
+        self.backoff_level = self.backoff_level.max(record.backoff_level);
         self.rate = self.rate.min(record.rate);
         self.learnt = self.learnt.max(record.learnt);
         self.latency = self.latency.max(record.latency);
@@ -173,7 +173,7 @@ impl HostState {
             failures: record.failures,
             failed_pauses: record.failed_pauses,
             refusals: record.refusals,
-            shut_outs: record.shut_outs,
+            blocks: record.blocks,
         });
         self.epoch += 1;
         self.last_epoch = self.last_epoch.max(at(record.last_epoch));
@@ -181,10 +181,10 @@ impl HostState {
 }
 
 impl HostRecord {
-    /// How many strikes are not forgiven.
+    /// The backoff level.
     #[must_use]
-    pub fn strikes(&self) -> u32 {
-        self.strikes
+    pub fn backoff_level(&self) -> u32 {
+        self.backoff_level
     }
 
     /// The end of the pause by the clock that it was written with.
@@ -196,11 +196,11 @@ impl HostRecord {
     /// From then on nothing has to be remembered.
     #[must_use]
     pub fn over_at(&self) -> SystemTime {
-        let strikes = match self.strikes {
+        let backoff_level = match self.backoff_level {
             0 => Duration::ZERO,
             _ => KEPT_AFTER_PAUSE,
         };
-        later_than(self.paused_until(), strikes)
+        later_than(self.paused_until(), backoff_level)
     }
 
     /// Whether `wall` lies before the writing: a clock was set back, and the record is to be written anew, so that the
@@ -214,7 +214,7 @@ impl HostRecord {
         wall.duration_since(self.written).unwrap_or_default()
     }
 
-    /// The record as octets. [`HostRecord::decode`] reads it back.
+    /// The record as bytes. [`HostRecord::decode`] reads it back.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(160);
@@ -226,11 +226,11 @@ impl HostRecord {
         }
         out.extend(self.rate.to_bits().to_be_bytes());
         for count in [
-            self.strikes,
+            self.backoff_level,
             self.failures,
             self.failed_pauses,
             self.refusals,
-            self.shut_outs,
+            self.blocks,
         ] {
             out.extend(count.to_be_bytes());
         }
@@ -254,10 +254,10 @@ impl HostRecord {
         out
     }
 
-    /// Reads what [`HostRecord::encode`] wrote, all of `octets`; `None` for anything else.
+    /// Reads what [`HostRecord::encode`] wrote, all of `bytes`; `None` for anything else.
     #[must_use]
-    pub fn decode(octets: &[u8]) -> Option<Self> {
-        let mut rest = Reader(octets);
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut rest = Reader(bytes);
         if rest.byte()? != FORMAT {
             return None;
         }
@@ -270,11 +270,11 @@ impl HostRecord {
             learnt,
             latency,
             rate,
-            strikes: rest.count()?,
+            backoff_level: rest.count()?,
             failures: rest.count()?,
             failed_pauses: rest.count()?,
             refusals: rest.count()?,
-            shut_outs: rest.count()?,
+            blocks: rest.count()?,
             last_start: rest.moment()?,
             recover_from: rest.moment()?,
             last_epoch: rest.moment()?,

@@ -71,9 +71,9 @@ fn the_pause_goes_on_where_it_was() {
     let mut next = restarted(&mut state, now, over);
     assert_eq!(left(&mut next, over), Duration::ZERO);
     // Slower afterwards, as without the restart.
-    let gap = |state: &mut HostState| state.gap(&policy(), over.monotonic);
-    assert_eq!(gap(&mut next), 2 * SECOND);
-    assert_eq!(gap(&mut next), gap(&mut state));
+    let delay = |state: &mut HostState| state.delay(&policy(), over.monotonic);
+    assert_eq!(delay(&mut next), 2 * SECOND);
+    assert_eq!(delay(&mut next), delay(&mut state));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_clock_set_forward_counts_as_time() {
     then.wall += Duration::from_secs(3_600);
     let mut next = restarted(&mut state, now, then);
     assert_eq!(left(&mut next, then), Duration::ZERO);
-    assert_eq!(next.strikes, 1);
+    assert_eq!(next.backoff_level, 1);
 }
 
 #[test]
@@ -110,12 +110,12 @@ fn recovery_needs_successes_after_a_restart_too() {
     let mut state = throttled(now, 60);
     let later = on(now, Duration::from_secs(5 * 3_600 + 600));
     let mut next = restarted(&mut state, now, later);
-    assert_eq!((next.strikes, next.rate), (1, 0.5));
+    assert_eq!((next.backoff_level, next.rate), (1, 0.5));
     next.settle(later.monotonic);
-    assert_eq!((next.strikes, next.rate), (1, 0.5), "time alone");
+    assert_eq!((next.backoff_level, next.rate), (1, 0.5), "time alone");
     ask(&mut next, later, answer(Signal::Success, None));
     next.settle(on(later, 61 * SECOND).monotonic);
-    assert_eq!((next.strikes, next.rate), (1, 0.6));
+    assert_eq!((next.backoff_level, next.rate), (1, 0.6));
 }
 
 #[test]
@@ -124,13 +124,13 @@ fn what_is_over_needs_no_record() {
     let mut state = HostState::new();
     ask(&mut state, now, answer(Signal::Success, None));
     assert_eq!(state.to_record(now), None);
-    // A pause without a strike is kept to its end.
+    // A pause without backoff is kept to its end.
     let wait = Some(60 * SECOND);
     ask(&mut state, now, answer(Signal::Neutral, wait));
     let record = state.to_record(now).unwrap();
     assert_eq!(record.over_at(), now.wall + 60 * SECOND);
     assert_eq!(state.to_record(on(now, 60 * SECOND)), None);
-    // A strike for a day after its pause.
+    // A backoff level for a day after its pause.
     let mut state = throttled(now, 60);
     let record = state.to_record(now).unwrap();
     assert_eq!(record.paused_until(), now.wall + 60 * SECOND);
@@ -218,14 +218,14 @@ proptest! {
         let other = left(&mut next, then);
         // The end of the last body is not kept; it was that of the last start here.
         prop_assert!(other >= own, "{other:?} after a restart, {own:?} without");
-        prop_assert!(state.rate >= next.rate && state.strikes <= next.strikes);
+        prop_assert!(state.rate >= next.rate && state.backoff_level <= next.backoff_level);
         let longest = record.pause.max(Duration::from_secs(3_600));
         prop_assert!(other <= longest, "{other:?} of {longest:?}");
     }
 
     #[test]
-    fn no_octets_break_the_reader(octets: Vec<u8>, place in 0_usize..200, byte: u8) {
-        let _ = HostRecord::decode(&octets);
+    fn no_bytes_break_the_reader(bytes: Vec<u8>, place in 0_usize..200, byte: u8) {
+        let _ = HostRecord::decode(&bytes);
         let now = start();
         let mut damaged = throttled(now, 60).to_record(now).unwrap().encode();
         let place = place % damaged.len();

@@ -11,7 +11,7 @@ pub(super) struct Runs {
     pub(super) failed_pauses: u32,
     /// Answers of 401, 403 and 451 in a row, and the pauses made for them.
     pub(super) refusals: u32,
-    pub(super) shut_outs: u32,
+    pub(super) blocks: u32,
 }
 
 impl Runs {
@@ -19,7 +19,7 @@ impl Runs {
     pub(super) fn end_with(&mut self, signal: Signal) {
         if signal != Signal::Refused {
             self.refusals = 0;
-            self.shut_outs = 0;
+            self.blocks = 0;
         }
         if matches!(signal, Signal::Success | Signal::Neutral | Signal::Refused) {
             self.failures = 0;
@@ -33,7 +33,7 @@ impl Runs {
             failures: self.failures.max(other.failures),
             failed_pauses: self.failed_pauses.max(other.failed_pauses),
             refusals: self.refusals.max(other.refusals),
-            shut_outs: self.shut_outs.max(other.shut_outs),
+            blocks: self.blocks.max(other.blocks),
         }
     }
 

@@ -12,16 +12,16 @@ use crate::clock::{LONGEST, later};
 
 /// Without a request for so long after its pause a host is a stranger again.
 pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3_600);
-/// What a gap follows, but no promise rests on, is kept so long.
+/// What a delay follows, but no promise rests on, is kept so long.
 const LATENCY_KEPT: Duration = Duration::from_secs(600);
 
 /// What is remembered about one host.
 #[derive(Clone, Debug)]
 pub struct HostState {
     pub(super) last_start: Option<Instant>,
-    /// The last start of a request that asked for pauses only. It is kept apart: the same request may ask for a place
+    /// The last start of a request that asked for pauses only. It is kept apart: the same request may ask for a permit
     /// further in.
-    pub(super) last_unplaced: Option<Instant>,
+    pub(super) last_without_permit: Option<Instant>,
     pub(super) last_end: Option<Instant>,
     /// Until then nothing is let go that asks for pauses only, because the last one was held: see
     /// [`HostState::let_go`].
@@ -36,13 +36,13 @@ pub struct HostState {
     pub(super) latency: Duration,
     pub(super) crawl_delays: CrawlDelays,
     pub(super) pause_until: Option<Instant>,
-    pub(super) strikes: u32,
-    /// The share of the full rate that is left: 1 without strikes.
+    pub(super) backoff_level: u32,
+    /// The share of the full rate that is left: 1 at backoff level 0.
     pub(super) rate: f64,
-    /// The gap learnt from the pace at which the site complained, where the configured one is shorter.
+    /// The delay learnt from the pace at which the site complained, where the configured one is shorter.
     pub(super) learnt: Duration,
-    pub(super) last_strike: Option<Instant>,
-    /// The end of the last pause that struck: successes count from here.
+    pub(super) last_backoff: Option<Instant>,
+    /// The end of the last pause that backed_off: successes count from here.
     pub(super) recover_from: Option<Instant>,
     /// The minute and the half-hour since then that have seen a success and are not over yet.
     pub(super) good_minute: Option<u64>,
@@ -59,11 +59,11 @@ pub struct HostState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ask {
-    /// Only pauses hold it, and the learnt gap after them: no place, no gap.
+    /// Only pauses hold it, and the learnt delay after them: no permit, no delay.
     pub pauses_only: bool,
-    /// Somebody else keeps the gap, or it is a further step of a visit that has taken its gap already.
-    pub gap_taken: bool,
-    /// The limit of an API takes the place of gap and places. Stores that several processes share are not asked for it.
+    /// Somebody else keeps the delay, or it is a further step of a visit that has taken its delay already.
+    pub delay_taken: bool,
+    /// The limit of an API takes the place of delay and permits. Stores that several processes share are not asked for it.
     pub api: Option<ApiAsk>,
 }
 
@@ -75,12 +75,12 @@ pub enum Decision {
     Admit,
     /// Not before this.
     Wait(Instant),
-    /// Not before a place is free, and not before this.
+    /// Not before a permit is free, and not before this.
     Full(Instant),
 }
 
 impl Ask {
-    /// Asks for a place and the gap, as each request of a budget does.
+    /// Asks for a permit and the delay, as each request of a budget does.
     #[must_use]
     pub fn pace() -> Self {
         Self::default()
@@ -95,7 +95,7 @@ impl Ask {
         }
     }
 
-    /// Asks for a place and a token of an API.
+    /// Asks for a permit and a token of an API.
     #[must_use]
     pub fn api(api: ApiAsk) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Default for HostState {
     fn default() -> Self {
         Self {
             last_start: None,
-            last_unplaced: None,
+            last_without_permit: None,
             last_end: None,
             spaced_until: None,
             in_flight: 0,
@@ -121,10 +121,10 @@ impl Default for HostState {
             latency: Duration::ZERO,
             crawl_delays: CrawlDelays::default(),
             pause_until: None,
-            strikes: 0,
+            backoff_level: 0,
             rate: 1.0,
             learnt: Duration::ZERO,
-            last_strike: None,
+            last_backoff: None,
             recover_from: None,
             good_minute: None,
             good_half_hour: None,
@@ -157,9 +157,9 @@ impl HostState {
                 Decision::Wait(due)
             };
         }
-        // While somebody is about to start, the gap after that start is not known yet.
-        let undecided = self.granted > 0 && !self.gap(policy, now).is_zero();
-        if self.in_flight >= policy.places.get() || undecided {
+        // While somebody is about to start, the delay after that start is not known yet.
+        let undecided = self.granted > 0 && !self.delay(policy, now).is_zero();
+        if self.in_flight >= policy.max_in_flight.get() || undecided {
             Decision::Full(due)
         } else if due <= now {
             Decision::Admit
@@ -168,7 +168,7 @@ impl HostState {
         }
     }
 
-    /// The earliest start by pause and gap, whether or not a place is free; not before `now`.
+    /// The earliest start by pause and delay, whether or not a permit is free; not before `now`.
     pub fn due(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Instant {
         if let (Some(api), false) = (ask.api, ask.pauses_only) {
             return self.due_api(now, api);
@@ -177,17 +177,17 @@ impl HostState {
         let mut due = now.max(self.pause_until.unwrap_or(now));
         if ask.pauses_only {
             due = due.max(self.spaced_until.unwrap_or(now));
-            let last = self.last_start.max(self.last_unplaced);
-            if let (Some(start), true, false) = (last, self.strikes > 0, ask.gap_taken) {
+            let last = self.last_start.max(self.last_without_permit);
+            if let (Some(start), true, false) = (last, self.backoff_level > 0, ask.delay_taken) {
                 due = due.max(later(start, self.scaled(self.learnt)));
             }
-        } else if !ask.gap_taken {
-            let gap = self.gap(policy, now);
+        } else if !ask.delay_taken {
+            let delay = self.delay(policy, now);
             if let Some(start) = self.last_start {
-                due = due.max(later(start, gap));
+                due = due.max(later(start, delay));
             }
-            if let (Some(end), 1) = (self.last_end, policy.places.get()) {
-                due = due.max(later(end, gap));
+            if let (Some(end), 1) = (self.last_end, policy.max_in_flight.get()) {
+                due = due.max(later(end, delay));
             }
         }
         due
@@ -195,11 +195,11 @@ impl HostState {
 
     /// The least time between two starts that ask the same, as known at `now`. A burst of an API that was idle is not
     /// spaced: [`HostState::saved_up`].
-    pub fn gap_of(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Duration {
-        self.pace_of(policy, now, ask).gap
+    pub fn delay_of(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Duration {
+        self.pace_of(policy, now, ask).delay
     }
 
-    /// The gap between two starts that ask the same, and what determines it.
+    /// The delay between two starts that ask the same, and what determines it.
     pub fn pace_of(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Pace {
         match ask.api {
             Some(api) => {
@@ -211,16 +211,16 @@ impl HostState {
     }
 
     /// The least time between two starts of pages, as known at `now`.
-    pub fn gap(&mut self, policy: &HostPolicy, now: Instant) -> Duration {
-        self.pace(policy, now).gap
+    pub fn delay(&mut self, policy: &HostPolicy, now: Instant) -> Duration {
+        self.pace(policy, now).delay
     }
 
-    /// The gap between pages, and what determines it.
+    /// The delay between pages, and what determines it.
     pub fn pace(&mut self, policy: &HostPolicy, now: Instant) -> Pace {
         self.settle(now);
-        let (base, reason) = self.base_gap(policy, now);
+        let (base, reason) = self.base_delay(policy, now);
         Pace {
-            gap: self.scaled(base),
+            delay: self.scaled(base),
             reason,
             rate: self.rate,
         }
@@ -232,13 +232,13 @@ impl HostState {
         self.pause_until.filter(|until| *until > now)
     }
 
-    /// Whether the site has refused so many pages, or answers of one API, in a row that the client counts as shut out.
+    /// Whether the site has refused so many pages, or answers of one API, in a row that the client counts as blocked.
     #[must_use]
-    pub fn is_shut_out(&self, policy: &HostPolicy) -> bool {
-        self.runs.refusals.max(self.apis.most_refusals()) >= policy.shut_out_after.get()
+    pub fn is_blocked(&self, policy: &HostPolicy) -> bool {
+        self.runs.refusals.max(self.apis.most_refusals()) >= policy.blocked_after.get()
     }
 
-    /// Grows with each pause, and with each run of refusals that shuts the client out or is over: what was learnt
+    /// Grows with each pause, and with each run of refusals that blocks the client or is over: what was learnt
     /// about the site before is worth asking again.
     #[must_use]
     pub fn epoch(&self) -> u64 {
@@ -247,8 +247,8 @@ impl HostState {
 
     /// The incidents that are not forgiven yet.
     #[must_use]
-    pub fn strikes(&self) -> u32 {
-        self.strikes
+    pub fn backoff_level(&self) -> u32 {
+        self.backoff_level
     }
 
     /// When [`HostState::epoch`] last grew, as far as that is known: what was learnt elsewhere before, by a process that
@@ -276,39 +276,43 @@ impl HostState {
         self.last_end
     }
 
-    /// The requests that hold a place, those of APIs apart.
+    /// The requests that hold a permit, those of APIs apart.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// The requests that hold a place, those of APIs included.
+    /// The requests that hold a permit, those of APIs included.
     #[must_use]
     pub fn under_way(&self) -> u32 {
         self.in_flight + self.apis.in_flight()
     }
 
-    /// Whether forgetting the host would change nothing that it is owed: nobody is under way, pause and gap are over,
+    /// Whether forgetting the host would change nothing that it is owed: nobody is under way, pause and delay are over,
     /// the rate is full. Under `pressure` what only makes a good pace better is given up too.
     pub fn is_forgettable(&mut self, policy: &HostPolicy, now: Instant, pressure: bool) -> bool {
         let due = self.due(policy, now, Ask::pace());
         let due = due.max(self.spaced_until.unwrap_or(due));
-        if self.in_flight > 0 || due > now || self.strikes > 0 {
+        if self.in_flight > 0 || due > now || self.backoff_level > 0 {
             return false;
         }
         self.apis.forget(now, pressure);
         if !self.apis.is_empty() {
             return false;
         }
-        // With several places the end of a body sets no gap, but the host was in use until then.
-        let idle = match self.last_end.max(self.last_start).max(self.last_unplaced) {
+        // With several permits the end of a body sets no delay, but the host was in use until then.
+        let idle = match self
+            .last_end
+            .max(self.last_start)
+            .max(self.last_without_permit)
+        {
             Some(last) => now.saturating_duration_since(last),
             None => Duration::MAX,
         };
         let runs = self.runs.failures > 0 || self.runs.refusals > 0;
         pressure
             || idle >= FORGOTTEN_AFTER
-            || !runs && (self.latency_gap(policy) <= policy.min_gap || idle >= LATENCY_KEPT)
+            || !runs && (self.latency_delay(policy) <= policy.min_delay || idle >= LATENCY_KEPT)
     }
 
     /// What explains the pace. `waiting` and the `name` are known to the caller.
@@ -323,25 +327,25 @@ impl HostState {
         HostSnapshot {
             name,
             pace,
-            min_gap: policy.min_gap,
+            min_delay: policy.min_delay,
             crawl_delay: self.crawl_delays.largest(now.monotonic),
-            latency_gap: self.latency_gap(policy),
+            latency_delay: self.latency_delay(policy),
             latency: self.latency,
             paused_until: self
                 .paused_until(now.monotonic)
                 .map(|until| now.wall_at(until)),
-            shut_out: self.is_shut_out(policy),
-            strikes: self.strikes,
+            blocked: self.is_blocked(policy),
+            backoff_level: self.backoff_level,
             in_flight: self.under_way(),
             waiting,
             started: self.started,
         }
     }
 
-    pub(super) fn base_gap(&self, policy: &HostPolicy, now: Instant) -> (Duration, PaceReason) {
-        let mut base = (policy.min_gap, PaceReason::MinGap);
+    pub(super) fn base_delay(&self, policy: &HostPolicy, now: Instant) -> (Duration, PaceReason) {
+        let mut base = (policy.min_delay, PaceReason::MinDelay);
         let others = [
-            (self.latency_gap(policy), PaceReason::Latency),
+            (self.latency_delay(policy), PaceReason::Latency),
             (self.learnt, PaceReason::Learnt),
             (
                 self.crawl_delays.largest(now).unwrap_or_default(),
@@ -356,26 +360,26 @@ impl HostState {
         base
     }
 
-    fn latency_gap(&self, policy: &HostPolicy) -> Duration {
-        let gap = self.latency.saturating_mul(policy.latency_factor);
-        gap.min(policy.max_gap)
+    fn latency_delay(&self, policy: &HostPolicy) -> Duration {
+        let delay = self.latency.saturating_mul(policy.latency_factor);
+        delay.min(policy.max_delay)
     }
 
-    /// The gap at the present rate: at most an hour by strikes, never less than the gap itself.
-    fn scaled(&self, gap: Duration) -> Duration {
-        self.scaled_by(gap, self.rate)
+    /// The delay at the present rate: at most an hour by backoff, never less than the delay itself.
+    fn scaled(&self, delay: Duration) -> Duration {
+        self.scaled_by(delay, self.rate)
     }
 
-    pub(super) fn scaled_by(&self, gap: Duration, rate: f64) -> Duration {
+    pub(super) fn scaled_by(&self, delay: Duration, rate: f64) -> Duration {
         if rate >= 1.0 {
-            return gap;
+            return delay;
         }
-        let scaled = gap.min(LONGEST).as_secs_f64() / rate;
-        let longest = LONGEST_PAUSE.max(gap);
+        let scaled = delay.min(LONGEST).as_secs_f64() / rate;
+        let longest = LONGEST_PAUSE.max(delay);
         if scaled >= longest.as_secs_f64() {
             longest
         } else {
-            Duration::from_secs_f64(scaled).max(gap)
+            Duration::from_secs_f64(scaled).max(delay)
         }
     }
 }
@@ -387,19 +391,19 @@ impl HostState {
         self.crawl_delays.set(origin, delay, now);
     }
 
-    /// Takes a place for a request that is about to start. [`HostState::start`] or [`HostState::unreserve`] follows.
+    /// Takes a permit for a request that is about to start. [`HostState::start`] or [`HostState::unreserve`] follows.
     pub fn reserve(&mut self) {
         self.in_flight += 1;
         self.granted += 1;
     }
 
-    /// Gives a place back that was reserved and not used: as if nobody had asked.
+    /// Gives a permit back that was reserved and not used: as if nobody had asked.
     pub fn unreserve(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.granted = self.granted.saturating_sub(1);
     }
 
-    /// Stamps the start of a request whose place is reserved.
+    /// Stamps the start of a request whose permit is reserved.
     pub fn start(&mut self, now: Instant) {
         self.granted = self.granted.saturating_sub(1);
         self.last_start = Some(self.last_start.map_or(now, |last| last.max(now)));
@@ -407,26 +411,26 @@ impl HostState {
         self.count_start(now);
     }
 
-    /// Stamps the start of a request that holds no place.
-    pub fn start_unplaced(&mut self, now: Instant) {
-        self.last_unplaced = Some(self.last_unplaced.map_or(now, |last| last.max(now)));
+    /// Stamps the start of a request that holds no permit.
+    pub fn start_without_permit(&mut self, now: Instant) {
+        self.last_without_permit = Some(self.last_without_permit.map_or(now, |last| last.max(now)));
         self.started += 1;
         self.count_start(now);
     }
 
-    /// A request without a place was held here, after a budget elsewhere had started it. Those that the same budget started
-    /// meanwhile, each a gap after the one before, are let go by that gap, too.
-    pub fn let_go(&mut self, now: Instant, gap: Duration) {
-        self.spaced_until = self.spaced_until.max(Some(later(now, gap)));
+    /// A request without a permit was held here, after a budget elsewhere had started it. Those that the same budget started
+    /// meanwhile, each a delay after the one before, are let go by that delay, too.
+    pub fn let_go(&mut self, now: Instant, delay: Duration) {
+        self.spaced_until = self.spaced_until.max(Some(later(now, delay)));
     }
 
-    /// A request that was started has started without a place before, and was counted then.
+    /// A request that was started has started without a permit before, and was counted then.
     pub fn counted_before(&mut self) {
         self.started = self.started.saturating_sub(1);
         self.starts_in_second = self.starts_in_second.saturating_sub(1);
     }
 
-    /// Gives the place of a started request back: its body has ended, failed or was dropped.
+    /// Gives the permit of a started request back: its body has ended, failed or was dropped.
     pub fn finish(&mut self, now: Instant) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.last_end = Some(self.last_end.map_or(now, |last| last.max(now)));
@@ -454,7 +458,7 @@ impl HostState {
         }
     }
 
-    /// Rounded down, so that the gap learnt from it is not too short.
+    /// Rounded down, so that the delay learnt from it is not too short.
     pub(super) fn starts_in_second_before(&mut self, now: Instant) -> u32 {
         self.roll_second(now);
         let into = self.second.map_or(0.0, |second| {

@@ -52,8 +52,8 @@ impl Bench {
         waited.as_secs()
     }
 
-    fn gap(&mut self) -> Duration {
-        self.state.gap(&self.policy, self.now)
+    fn delay(&mut self) -> Duration {
+        self.state.delay(&self.policy, self.now)
     }
 }
 
@@ -91,7 +91,7 @@ fn a_value_is_a_floor_under_a_rate_that_falls() {
 }
 
 #[test]
-fn a_burst_strikes_once_and_extends_only() {
+fn a_burst_backs_off_once_and_extends_only() {
     let mut bench = Bench::new();
     let started = bench.now;
     for _ in 0..8 {
@@ -109,7 +109,7 @@ fn a_burst_strikes_once_and_extends_only() {
     }
     let until = bench.state.paused_until(bench.now);
     assert_eq!(until, Some(bench.now + seconds(20)));
-    assert_eq!(bench.state.strikes, 1);
+    assert_eq!(bench.state.backoff_level, 1);
 }
 
 #[test]
@@ -117,9 +117,9 @@ fn only_success_brings_the_rate_back() {
     let mut bench = Bench::new();
     bench.visit(Signal::Throttled, Some(5));
     bench.wait_until_due();
-    assert_eq!(bench.gap(), seconds(2));
+    assert_eq!(bench.delay(), seconds(2));
     bench.now += seconds(7_200);
-    assert_eq!(bench.gap(), seconds(2), "time alone does nothing");
+    assert_eq!(bench.delay(), seconds(2), "time alone does nothing");
 
     for minute in 1..=4 {
         bench.visit(Signal::Success, None);
@@ -138,12 +138,12 @@ fn only_success_brings_the_rate_back() {
         "not the full rate before a half-hour: {rate}"
     );
     bench.now += seconds(1_800);
-    assert_eq!(bench.gap(), seconds(1));
-    assert_eq!(bench.state.strikes, 0);
+    assert_eq!(bench.delay(), seconds(1));
+    assert_eq!(bench.state.backoff_level, 0);
 }
 
 #[test]
-fn each_good_half_hour_forgives_one_strike_and_doubles_the_ceiling() {
+fn each_good_half_hour_lowers_the_backoff_by_one_and_doubles_the_ceiling() {
     let mut bench = Bench::new();
     for _ in 0..3 {
         bench.wait_until_due();
@@ -184,23 +184,23 @@ fn one_failure_is_chance_and_two_are_a_pause() {
 }
 
 #[test]
-fn ten_refusals_shut_the_client_out_and_success_lets_it_in_again() {
+fn ten_refusals_block_the_client_and_success_lets_it_in_again() {
     let mut bench = Bench::new();
     for _ in 0..9 {
         bench.wait_until_due();
         bench.visit(Signal::Refused, None);
     }
-    assert!(!bench.state.is_shut_out(&bench.policy));
+    assert!(!bench.state.is_blocked(&bench.policy));
     let epoch = bench.state.epoch();
     bench.wait_until_due();
     bench.visit(Signal::Refused, None);
-    assert!(bench.state.is_shut_out(&bench.policy));
+    assert!(bench.state.is_blocked(&bench.policy));
     assert!(bench.state.epoch() > epoch);
     let waits: Vec<_> = (0..7).map(|_| bench.next(Signal::Refused, None)).collect();
     assert_eq!(waits, [60, 120, 240, 480, 960, 1_920, 3_600]);
     let epoch = bench.state.epoch();
     bench.next(Signal::Success, None);
-    assert!(!bench.state.is_shut_out(&bench.policy));
+    assert!(!bench.state.is_blocked(&bench.policy));
     assert!(
         bench.state.epoch() > epoch,
         "robots.txt is worth a look again"
@@ -217,19 +217,19 @@ fn robots_txt_ends_no_run_and_is_no_success() {
     bench.wait_until_due();
     let received = Received::new(bench.now, answer(Signal::Success), false, 0.0);
     bench.state.answered(&bench.policy, bench.now, &received);
-    assert!(bench.state.is_shut_out(&bench.policy));
+    assert!(bench.state.is_blocked(&bench.policy));
     assert_eq!(bench.state.good_minute, None);
 }
 
 #[test]
-fn a_pause_that_is_asked_for_elsewhere_does_not_strike() {
+fn a_pause_that_is_asked_for_elsewhere_does_not_back_off() {
     let mut bench = Bench::new();
     bench.visit(Signal::Neutral, Some(30));
     assert_eq!(
         bench.state.paused_until(bench.now),
         Some(bench.now + seconds(30))
     );
-    assert_eq!(bench.state.strikes, 0);
+    assert_eq!(bench.state.backoff_level, 0);
     assert_eq!(bench.next(Signal::Success, None), 30);
 }
 
@@ -245,7 +245,7 @@ fn the_latency_goes_up_at_once_and_down_by_half_with_pages_alone() {
         bench.state.answered(&bench.policy, bench.now, &received);
         bench.state.finish(bench.now);
         let pace = bench.state.pace(&bench.policy, bench.now);
-        (pace.gap.as_secs(), pace.reason)
+        (pace.delay.as_secs(), pace.reason)
     };
     assert_eq!(
         answered_after(2, Signal::Success, true),
@@ -265,22 +265,22 @@ fn the_latency_goes_up_at_once_and_down_by_half_with_pages_alone() {
     assert_eq!(
         answered_after(100, Signal::Success, true).0,
         30,
-        "never more than max_gap"
+        "never more than max_delay"
     );
 }
 
 #[test]
-fn with_a_short_gap_a_strike_learns_the_pace_that_was_too_fast() {
+fn with_a_short_delay_a_backoff_learns_the_pace_that_was_too_fast() {
     let mut bench = Bench::new();
     bench.policy = bench
         .policy
-        .min_gap(Duration::ZERO)
-        .places(NonZeroU32::new(8).unwrap());
+        .min_delay(Duration::ZERO)
+        .max_in_flight(NonZeroU32::new(8).unwrap());
     for _ in 0..7 {
         bench.visit(Signal::Success, None);
     }
     bench.visit(Signal::Throttled, Some(5));
-    assert_eq!(bench.gap(), seconds(1) / 8 * 2);
+    assert_eq!(bench.delay(), seconds(1) / 8 * 2);
     let reason = bench.state.pace(&bench.policy, bench.now).reason;
     assert_eq!(reason, PaceReason::Learnt);
 }
@@ -291,10 +291,10 @@ fn an_idle_host_is_a_stranger_after_a_day_and_a_busy_one_is_not_forgotten() {
     bench.visit(Signal::Throttled, Some(5));
     bench.now += seconds(5);
     bench.now += seconds(24 * 3_600 - 1);
-    assert_eq!(bench.gap(), seconds(2));
+    assert_eq!(bench.delay(), seconds(2));
     assert!(!bench.state.is_forgettable(&bench.policy, bench.now, true));
     bench.now += seconds(1);
-    assert_eq!(bench.gap(), seconds(1));
+    assert_eq!(bench.delay(), seconds(1));
     assert!(bench.state.is_forgettable(&bench.policy, bench.now, false));
 }
 
@@ -309,7 +309,7 @@ fn what_is_owed_is_not_forgotten() {
     };
     assert!(!forgettable(&mut bench), "under way");
     bench.state.finish(bench.now);
-    assert!(!forgettable(&mut bench), "within the gap");
+    assert!(!forgettable(&mut bench), "within the delay");
     bench.now += seconds(1);
     assert!(forgettable(&mut bench));
 }
@@ -319,8 +319,8 @@ fn extreme_numbers_neither_overflow_nor_shorten() {
     let mut bench = Bench::new();
     bench.policy = bench
         .policy
-        .min_gap(Duration::MAX)
-        .max_gap(Duration::MAX)
+        .min_delay(Duration::MAX)
+        .max_delay(Duration::MAX)
         .latency_factor(u32::MAX)
         .default_pause(Duration::MAX)
         .default_pause_503(Duration::MAX)
@@ -339,7 +339,7 @@ fn extreme_numbers_neither_overflow_nor_shorten() {
         bench.now += seconds(1);
         bench.state.answered(&bench.policy, bench.now, &received);
     }
-    bench.state.start_unplaced(bench.now);
+    bench.state.start_without_permit(bench.now);
     let due = bench.state.due(&bench.policy, bench.now, Ask::pace());
     assert!(due > bench.now + seconds(1_000_000_000));
 }

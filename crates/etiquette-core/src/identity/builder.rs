@@ -125,9 +125,9 @@ impl Builder {
         self
     }
 
-    /// The longest header value, in octets; 256 by default.
-    pub fn max_len(mut self, octets: usize) -> Self {
-        self.max_len = octets;
+    /// The longest header value, in bytes; 256 by default.
+    pub fn max_len(mut self, bytes: usize) -> Self {
+        self.max_len = bytes;
         self
     }
 
@@ -253,7 +253,7 @@ impl Builder {
         text: &'t str,
     ) -> Result<(&'t str, &'t str), InvalidIdentity> {
         let err = |fault| InvalidIdentity::new(Field::UserAgent, fault);
-        check_octets(Field::UserAgent, text)?;
+        check_bytes(Field::UserAgent, text)?;
         if text.len() > self.max_len {
             return Err(err(Fault::TooLong));
         }
@@ -283,7 +283,7 @@ impl Builder {
     ) -> Result<(Option<&str>, Option<String>), InvalidIdentity> {
         let contact = self.contact.as_deref();
         if let Some(contact) = contact {
-            check_octets(Field::Contact, contact)?;
+            check_bytes(Field::Contact, contact)?;
             if !is_mailbox(contact) {
                 return Err(InvalidIdentity::new(Field::Contact, Fault::NotAMailbox));
             }
@@ -309,8 +309,8 @@ impl Builder {
 }
 
 /// No control characters, nothing beyond ASCII. `HeaderValue::from_str` lets the latter pass.
-fn check_octets(field: Field, text: &str) -> Result<(), InvalidIdentity> {
-    if text.bytes().any(|octet| octet.is_ascii_control()) {
+fn check_bytes(field: Field, text: &str) -> Result<(), InvalidIdentity> {
+    if text.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(InvalidIdentity::new(field, Fault::ControlChar));
     }
     if !text.is_ascii() {
@@ -324,13 +324,13 @@ fn token(field: Field, text: &str) -> Result<ProductToken, InvalidIdentity> {
     if text.is_empty() {
         return Err(err(Fault::Empty));
     }
-    check_octets(field, text)?;
-    if text.bytes().any(|octet| octet.is_ascii_digit()) {
+    check_bytes(field, text)?;
+    if text.bytes().any(|byte| byte.is_ascii_digit()) {
         return Err(err(Fault::Digit));
     }
     let token: ProductToken = text.parse().map_err(|_| err(Fault::IllegalChar))?;
     // The RFC's grammar allows it, but nobody could address it.
-    if !text.bytes().any(|octet| octet.is_ascii_alphabetic()) {
+    if !text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
         return Err(err(Fault::IllegalChar));
     }
     if known::is_browser(text) {
@@ -354,7 +354,7 @@ fn check_version(version: &str) -> Result<(), InvalidIdentity> {
     if version.is_empty() {
         return Err(InvalidIdentity::new(Field::Version, Fault::Empty));
     }
-    check_octets(Field::Version, version)?;
+    check_bytes(Field::Version, version)?;
     if !version.bytes().all(syntax::is_tchar) {
         return Err(InvalidIdentity::new(Field::Version, Fault::IllegalChar));
     }
@@ -366,7 +366,7 @@ fn check_url(url: &str) -> Result<(), InvalidIdentity> {
     if url.is_empty() {
         return Err(err(Fault::Empty));
     }
-    check_octets(Field::Url, url)?;
+    check_bytes(Field::Url, url)?;
     let (scheme, rest) = url.split_once("://").ok_or(err(Fault::NotHttp))?;
     if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
         return Err(err(Fault::NotHttp));
@@ -379,7 +379,7 @@ fn check_url(url: &str) -> Result<(), InvalidIdentity> {
     if authority.is_empty() || authority.starts_with(':') {
         return Err(err(Fault::NoHost));
     }
-    if url.bytes().any(|octet| b" ();\\\"<>{}|^`".contains(&octet)) || url.parse::<Uri>().is_err() {
+    if url.bytes().any(|byte| b" ();\\\"<>{}|^`".contains(&byte)) || url.parse::<Uri>().is_err() {
         return Err(err(Fault::IllegalChar));
     }
     Ok(())
@@ -395,15 +395,15 @@ fn is_mailbox(text: &str) -> bool {
         && dots(domain)
         && local
             .bytes()
-            .all(|octet| octet.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~.".contains(&octet))
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~.".contains(&byte))
         && domain
             .bytes()
-            .all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.'))
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
 }
 
 /// A part of the comment, with parentheses and backslashes quoted (RFC 9110, 5.6.5); nothing if it is empty.
 fn comment(field: Field, text: &str) -> Result<Option<String>, InvalidIdentity> {
-    check_octets(field, text)?;
+    check_bytes(field, text)?;
     if text.contains(';') {
         return Err(InvalidIdentity::new(field, Fault::Separator));
     }
@@ -445,7 +445,7 @@ fn version_of<'t>(text: &'t str, token: &str) -> Option<&'t str> {
         if let Some(version) = rest.strip_prefix('/') {
             let end = version
                 .bytes()
-                .position(|octet| !syntax::is_tchar(octet))
+                .position(|byte| !syntax::is_tchar(byte))
                 .unwrap_or(version.len());
             if end > 0 {
                 return Some(&version[..end]);

@@ -53,8 +53,8 @@ impl<'de> Deserialize<'de> for Identity {
         if let Some(comment) = config.comment {
             builder = builder.comment(comment);
         }
-        if let Some(octets) = config.max_len {
-            builder = builder.max_len(octets);
+        if let Some(bytes) = config.max_len {
+            builder = builder.max_len(bytes);
         }
         for product in config.products {
             builder = builder.product(product);

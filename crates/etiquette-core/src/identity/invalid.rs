@@ -71,7 +71,7 @@ pub enum Fault {
     NotAProduct,
     /// Longer than the limit.
     TooLong,
-    /// The token is not in the string, octet for octet.
+    /// The token is not in the string, byte for byte.
     TokenNotSubstring,
     /// The token is only a part of a longer word.
     TokenNotDelimited,
@@ -150,7 +150,7 @@ impl fmt::Display for InvalidIdentity {
             Fault::Separator => " has a semicolon, which separates the parts of the comment",
             Fault::NotAProduct => " is not one name or name/version",
             Fault::TooLong => " is too long",
-            Fault::TokenNotSubstring => " does not have the token, octet for octet",
+            Fault::TokenNotSubstring => " does not have the token, byte for byte",
             Fault::TokenNotDelimited => " has the token only as a part of a longer word",
             Fault::NoVersion => " has no version behind the token",
             Fault::NoUrl => " has no link",

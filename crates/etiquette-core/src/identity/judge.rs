@@ -58,7 +58,7 @@ pub(super) fn judge<'a>(
     renders: bool,
 ) -> Verdict {
     let text = match std::str::from_utf8(value) {
-        Ok(text) if text.bytes().all(|octet| (0x20..0x7f).contains(&octet)) => text,
+        Ok(text) if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) => text,
         _ => return Verdict::Malformed,
     };
     let own: Vec<&str> = tokens
@@ -85,7 +85,7 @@ pub(super) fn judge<'a>(
     Verdict::Ok
 }
 
-/// Whether `token` stands in `text` as a word of its own, octet for octet, and not only in a link.
+/// Whether `token` stands in `text` as a word of its own, byte for byte, and not only in a link.
 fn names_itself(text: &str, token: &str) -> bool {
     syntax::words(text)
         .filter(|word| !word.is_link())
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_octets() {
+    fn odd_bytes() {
         assert_eq!(
             judge(b"\xff", ["ExampleBot"], 256, false),
             Verdict::Malformed

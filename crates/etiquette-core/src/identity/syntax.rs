@@ -1,8 +1,8 @@
 //! The grammar of User-Agent (RFC 9110, 10.1.5 and 5.6.5) and the words in it.
 
-/// Whether `octet` may stand in an RFC 9110 token.
-pub(super) fn is_tchar(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet)
+/// Whether `byte` may stand in an RFC 9110 token.
+pub(super) fn is_tchar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// Whether `text` is one `name` or `name/version`.
@@ -27,7 +27,7 @@ pub(super) fn is_user_agent(text: &str) -> bool {
         } else {
             let end = rest
                 .iter()
-                .position(|&octet| matches!(octet, b' ' | b'\t'))
+                .position(|&byte| matches!(byte, b' ' | b'\t'))
                 .unwrap_or(rest.len());
             let Ok(word) = std::str::from_utf8(&rest[..end]) else {
                 return false;
@@ -43,7 +43,7 @@ pub(super) fn is_user_agent(text: &str) -> bool {
         }
         let blanks = rest
             .iter()
-            .take_while(|&&octet| matches!(octet, b' ' | b'\t'))
+            .take_while(|&&byte| matches!(byte, b' ' | b'\t'))
             .count();
         if blanks == 0 {
             return false;
@@ -56,12 +56,12 @@ pub(super) fn is_user_agent(text: &str) -> bool {
 fn comment_end(text: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quoted = false;
-    for (at, &octet) in text.iter().enumerate() {
+    for (at, &byte) in text.iter().enumerate() {
         if quoted {
             quoted = false;
             continue;
         }
-        match octet {
+        match byte {
             b'\\' => quoted = true,
             b'(' => depth += 1,
             b')' => {
@@ -108,10 +108,10 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         loop {
-            let (at, octet) = rest
+            let (at, byte) = rest
                 .bytes()
                 .enumerate()
-                .find(|(_, octet)| matches!(octet, b' ' | b'\t' | b'(' | b')' | b';' | b','))
+                .find(|(_, byte)| matches!(byte, b' ' | b'\t' | b'(' | b')' | b';' | b','))
                 .unwrap_or((rest.len(), b' '));
             let word = Word {
                 text: &rest[..at],
@@ -119,7 +119,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
             };
             let ended = rest.is_empty();
             rest = rest.get(at + 1..).unwrap_or("");
-            match octet {
+            match byte {
                 b'(' => depth += 1,
                 b')' => depth = depth.saturating_sub(1),
                 _ => {}
@@ -151,20 +151,19 @@ pub(super) fn link_start(text: &str) -> Option<usize> {
 /// The first link in `text`, up to what cannot belong to it.
 pub(super) fn link(text: &str) -> Option<&str> {
     let link = &text[link_start(text)?..];
-    let end = link.bytes().position(|octet| {
-        octet.is_ascii_whitespace()
-            || matches!(octet, b'(' | b')' | b';' | b',' | b'"' | b'<' | b'>')
+    let end = link.bytes().position(|byte| {
+        byte.is_ascii_whitespace() || matches!(byte, b'(' | b')' | b';' | b',' | b'"' | b'<' | b'>')
     });
     Some(&link[..end.unwrap_or(link.len())])
 }
 
-/// Where `token` stands in `text` as a word of its own, octet for octet: the octets beside it belong to no name.
+/// Where `token` stands in `text` as a word of its own, byte for byte: the bytes beside it belong to no name.
 pub(super) fn delimited(text: &str, token: &str) -> Option<usize> {
-    let in_name = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-');
-    let octets = text.as_bytes();
+    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let bytes = text.as_bytes();
     text.match_indices(token).map(|(at, _)| at).find(|&at| {
-        let before = at.checked_sub(1).and_then(|at| octets.get(at));
-        let after = octets.get(at + token.len());
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+        let after = bytes.get(at + token.len());
         !before.is_some_and(in_name) && !after.is_some_and(in_name)
     })
 }

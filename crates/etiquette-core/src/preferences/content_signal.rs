@@ -20,14 +20,14 @@ pub fn from_robots(group: &Group<'_>) -> Wishes {
     group
         .records()
         .filter(|record| record.name() == "content-signal")
-        .map(|record| read(record.octets()))
+        .map(|record| read(record.bytes()))
         .fold(Wishes::default(), Wishes::and)
 }
 
 fn read(field: &[u8]) -> Wishes {
     let mut wishes = Wishes::default();
-    for pair in field.to_ascii_lowercase().split(|&octet| octet == b',') {
-        let mut parts = pair.splitn(2, |&octet| octet == b'=');
+    for pair in field.to_ascii_lowercase().split(|&byte| byte == b',') {
+        let mut parts = pair.splitn(2, |&byte| byte == b'=');
         let (Some(key), Some(value)) = (parts.next(), parts.next()) else {
             continue;
         };

@@ -26,7 +26,7 @@ pub fn from_robots(group: &Group<'_>, path_and_query: &[u8]) -> Wishes {
         if record.name() != "content-usage" {
             continue;
         }
-        let (path, value) = split(record.octets());
+        let (path, value) = split(record.bytes());
         let pattern = Pattern::new(path);
         let length = pattern.specificity();
         if length < longest || !pattern.matches(path_and_query) {
@@ -48,7 +48,7 @@ fn split(rule: &[u8]) -> (&[u8], &[u8]) {
     if rule.first() != Some(&b'/') {
         return (b"/", rule);
     }
-    let blank = |octet: &u8| matches!(octet, b' ' | b'\t');
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     match rule.iter().position(blank) {
         Some(at) => (&rule[..at], rule[at..].trim_ascii()),
         None => (rule, b""),

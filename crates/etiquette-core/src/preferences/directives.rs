@@ -112,7 +112,7 @@ impl Directives {
             ("max-image-preview", Some(size)) => ["none", "standard", "large"]
                 .iter()
                 .any(|known| known.eq_ignore_ascii_case(size)),
-            ("unavailable_after", Some(date)) => date.bytes().any(|octet| octet.is_ascii_digit()),
+            ("unavailable_after", Some(date)) => date.bytes().any(|byte| byte.is_ascii_digit()),
             _ => false,
         };
         if known {
@@ -144,7 +144,7 @@ fn is_cut_date(rule: &str) -> bool {
         let weekday = value.trim();
         name.trim().eq_ignore_ascii_case("unavailable_after")
             && weekday.len() >= 3
-            && weekday.bytes().all(|octet| octet.is_ascii_alphabetic())
+            && weekday.bytes().all(|byte| byte.is_ascii_alphabetic())
     })
 }
 

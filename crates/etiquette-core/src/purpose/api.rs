@@ -77,11 +77,11 @@ impl ApiKey {
 /// The limit that the site documents for an API: a bucket of `burst` tokens that gains `requests` in each span of `per`,
 /// and takes one for each start. So at most `burst` + `requests` × t / `per` requests start in any time t.
 ///
-/// The bucket belongs to the API's prefix and key together. Requests to it take neither the gap nor the places of the host,
+/// The bucket belongs to the API's prefix and key together. Requests to it take neither the delay nor the permits of the host,
 /// and crawls no tokens; pauses hold both. After a 429 or 503 there is no burst until the full rate is back.
 ///
 /// Where the hosts are shared with other processes through a store, whose budget has no buckets, such a request keeps the
-/// stricter of the host's shared budget and its limit: the gap before it is at least `per` / `requests` to any other start
+/// stricter of the host's shared budget and its limit: the delay before it is at least `per` / `requests` to any other start
 /// on the host, by any process, and there is no burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,6 +1,6 @@
 //! Why a request is made: a crawl, a page that a person asked for, or an API used under a key.
 //!
-//! **Who chose the URL decides.** A person who typed, pasted or clicked it: a user fetch, with a [`Permit`] for that one
+//! **Who chose the URL decides.** A person who typed, pasted or clicked it: a user fetch, with a [`UserGrant`] for that one
 //! page. A model or a program, whatever a person had asked it before: a crawl of one page. An API for which the site
 //! gave out a key and documents limits: [`Api`], as long as the key is on the request.
 //!
@@ -8,14 +8,14 @@
 //! [`Purpose::kind_of`] tells what a request is in the end: an API request without its key is a crawl too.
 
 mod api;
-mod permit;
+mod grant;
 mod session;
 
 use http::{Extensions, HeaderMap, Uri};
 
 pub use api::{Api, ApiKey, ApiLimit, InvalidApi};
-pub use permit::{Attempt, Permit, PermitRefusal, PermitRefused};
-pub use session::{NotPermitted, Session};
+pub use grant::{Attempt, GrantRefusal, GrantRefused, UserGrant};
+pub use session::{NotGranted, Session};
 
 /// Why a request is made. A request without one is a [`Purpose::Crawl`], the strictest.
 ///
@@ -26,8 +26,8 @@ pub enum Purpose {
     /// A program chose the URL: robots.txt binds it without exception.
     #[default]
     Crawl,
-    /// A person chose the URL; the permit is for that one page.
-    UserFetch(Permit),
+    /// A person chose the URL; the grant is for that one page.
+    UserFetch(UserGrant),
     /// An API used under a key, within its documented limits.
     Api(Api),
 }
@@ -49,7 +49,7 @@ pub enum PurposeKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RobotsScope {
-    /// A group that names the user token. The default: who shuts out crawlers with `*` has decided about crawling, not
+    /// A group that names the user token. The default: who blocks crawlers with `*` has decided about crawling, not
     /// about one reader.
     #[default]
     NamedOnly,

@@ -1,4 +1,4 @@
-//! One person's session: where permits come from, and the only place where anything of their pages is kept.
+//! One person's session: where grants come from, and the only place where anything of their pages is kept.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{Extensions, Uri};
 
-use super::Permit;
-use super::permit::Target;
+use super::UserGrant;
+use super::grant::Target;
 use crate::InvalidOrigin;
 
-/// How many distinct URLs a session permits.
+/// How many distinct URLs a session grants.
 const MAX_URLS: usize = 30;
 
 /// One person's session with a client that fetches pages for them.
 ///
 /// Clones are the same session. What layers keep for the session ([`Session::slot`]) goes with its last clone: a
-/// permit does not keep it.
+/// grant does not keep it.
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
@@ -33,48 +33,48 @@ struct State {
     slots: Extensions,
 }
 
-/// Why a session gives no permit.
+/// Why a session gives no grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum NotPermitted {
+pub enum NotGranted {
     /// The URL has no origin.
     NoOrigin(InvalidOrigin),
-    /// The session has permitted as many distinct URLs as one person plausibly chooses: something mints permits in a
+    /// The session has granted as many distinct URLs as one person plausibly chooses: something mints grants in a
     /// loop, and what a loop chooses is a crawl.
-    TooManyPermits {
-        /// How many distinct URLs a session permits.
+    TooManyGrants {
+        /// How many distinct URLs a session grants.
         limit: usize,
     },
 }
 
-impl NotPermitted {
+impl NotGranted {
     /// A short stable name of the error.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NoOrigin(_) => "no_origin",
-            Self::TooManyPermits { .. } => "too_many_permits",
+            Self::TooManyGrants { .. } => "too_many_grants",
         }
     }
 }
 
-impl fmt::Display for NotPermitted {
+impl fmt::Display for NotGranted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoOrigin(_) => f.write_str("the URL names no site"),
-            Self::TooManyPermits { limit } => write!(
+            Self::TooManyGrants { limit } => write!(
                 f,
-                "the session has permitted {limit} distinct URLs, more is a crawl"
+                "the session has granted {limit} distinct URLs, more is a crawl"
             ),
         }
     }
 }
 
-impl Error for NotPermitted {
+impl Error for NotGranted {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::NoOrigin(cause) => Some(cause),
-            Self::TooManyPermits { .. } => None,
+            Self::TooManyGrants { .. } => None,
         }
     }
 }
@@ -86,13 +86,13 @@ impl Default for Session {
 }
 
 impl Session {
-    /// A session that permits 30 distinct URLs.
+    /// A session that grants 30 distinct URLs.
     #[must_use]
     pub fn new() -> Self {
         Self::with_max_urls(MAX_URLS)
     }
 
-    /// A session that permits `max_urls` distinct URLs. A trip-wire against loops that mint permits, not a quota:
+    /// A session that grants `max_urls` distinct URLs. A trip-wire against loops that mint grants, not a quota:
     /// asking again for a URL costs nothing.
     #[must_use]
     pub fn with_max_urls(max_urls: usize) -> Self {
@@ -102,25 +102,25 @@ impl Session {
         }))
     }
 
-    /// The act of the person: a permit for the page at `url`, which they chose.
+    /// The act of the person: a grant for the page at `url`, which they chose.
     ///
     /// Call it where a person typed, pasted or clicked the URL, and nowhere else. A URL chosen by a model or a program
     /// is a crawl.
     ///
     /// # Errors
-    /// [`NotPermitted`] when `url` has no origin, or the session has permitted too many distinct URLs.
-    pub fn permit(&self, url: &Uri) -> Result<Permit, NotPermitted> {
-        let target = Target::of(url).map_err(NotPermitted::NoOrigin)?;
+    /// [`NotGranted`] when `url` has no origin, or the session has granted too many distinct URLs.
+    pub fn grant(&self, url: &Uri) -> Result<UserGrant, NotGranted> {
+        let target = Target::of(url).map_err(NotGranted::NoOrigin)?;
         let mut state = self.0.state();
         if !state.seen.contains(&target) {
             if state.seen.len() >= self.0.max_urls {
-                return Err(NotPermitted::TooManyPermits {
+                return Err(NotGranted::TooManyGrants {
                     limit: self.0.max_urls,
                 });
             }
             state.seen.insert(target.clone());
         }
-        Ok(Permit::new(target, Arc::downgrade(&self.0)))
+        Ok(UserGrant::new(target, Arc::downgrade(&self.0)))
     }
 
     /// What a layer keeps for this session: the `T` that `make` makes when there is none yet.
@@ -160,8 +160,8 @@ impl fmt::Debug for Session {
 mod tests {
     use super::*;
 
-    fn permit(session: &Session, url: &str) -> Result<Permit, NotPermitted> {
-        session.permit(&url.parse().unwrap())
+    fn grant(session: &Session, url: &str) -> Result<UserGrant, NotGranted> {
+        session.grant(&url.parse().unwrap())
     }
 
     #[test]
@@ -172,22 +172,22 @@ mod tests {
             "http://SITE.example:80/",
             "http://site.example/#top",
         ] {
-            assert!(permit(&session, url).is_ok(), "{url}");
+            assert!(grant(&session, url).is_ok(), "{url}");
         }
-        let error = permit(&session, "http://site.example/?").unwrap_err();
-        assert_eq!(error.kind(), "too_many_permits");
-        assert_eq!(permit(&session, "/x").unwrap_err().kind(), "no_origin");
+        let error = grant(&session, "http://site.example/?").unwrap_err();
+        assert_eq!(error.kind(), "too_many_grants");
+        assert_eq!(grant(&session, "/x").unwrap_err().kind(), "no_origin");
     }
 
     #[test]
-    fn what_is_kept_goes_with_the_session_and_not_with_its_permits() {
+    fn what_is_kept_goes_with_the_session_and_not_with_its_grants() {
         let session = Session::new();
-        let permit = permit(&session, "http://site.example/").unwrap();
+        let grant = grant(&session, "http://site.example/").unwrap();
         let kept = session.slot(|| 7_u8);
-        assert_eq!(permit.slot(|| 8_u8).as_deref(), Some(&7));
+        assert_eq!(grant.slot(|| 8_u8).as_deref(), Some(&7));
         let weak = Arc::downgrade(&kept);
         drop((session, kept));
         assert!(weak.upgrade().is_none());
-        assert!(permit.slot(|| 9_u8).is_none());
+        assert!(grant.slot(|| 9_u8).is_none());
     }
 }

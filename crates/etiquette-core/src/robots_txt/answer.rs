@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode, header};
 
 use super::RobotsPolicy;
-use super::record::Trouble;
+use super::record::FetchFailure;
 
 /// What a response to the request for /robots.txt means, by its status and headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Answer {
     /// Ask at this reference, relative to the URL that was asked.
     Redirect(Vec<u8>),
     /// No outcome; closed until a later try.
-    Trouble(Trouble),
+    FetchFailure(FetchFailure),
 }
 
 impl Answer {
@@ -30,17 +30,17 @@ impl Answer {
     #[must_use]
     pub fn read(status: StatusCode, headers: &HeaderMap, policy: &RobotsPolicy) -> Self {
         match status.as_u16() {
-            200..=299 if is_coded(headers) => Self::Trouble(Trouble::Coded),
+            200..=299 if is_coded(headers) => Self::FetchFailure(FetchFailure::Coded),
             200..=299 => Self::Rules,
             304 => Self::NotModified,
             301 | 302 | 303 | 307 | 308 => match headers.get(header::LOCATION) {
                 Some(location) => Self::Redirect(location.as_bytes().to_vec()),
-                None => Self::Trouble(Trouble::Later(status)),
+                None => Self::FetchFailure(FetchFailure::Later(status)),
             },
-            408 | 429 => Self::Trouble(Trouble::Later(status)),
+            408 | 429 => Self::FetchFailure(FetchFailure::Later(status)),
             401 | 403 if policy.unauthorized_closes => Self::Closed,
             400..=499 => Self::Unavailable,
-            _ => Self::Trouble(Trouble::Status(status)),
+            _ => Self::FetchFailure(FetchFailure::Status(status)),
         }
     }
 }

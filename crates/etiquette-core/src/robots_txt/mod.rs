@@ -20,7 +20,7 @@ mod record;
 mod stored;
 
 pub use answer::Answer;
-pub use record::{Known, RobotsRecord, Standing, Trouble, Validators};
+pub use record::{FetchFailure, Known, RobotsRecord, Standing, Validators};
 pub use stored::{StoredCopy, StoredFailing, StoredOutcome, StoredRobots};
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ use std::time::Duration;
 pub struct RobotsPolicy {
     max_life: Duration,
     unauthorized_closes: bool,
-    max_octets: usize,
+    max_bytes: usize,
     timeout: Duration,
 }
 
@@ -45,8 +45,8 @@ impl RobotsPolicy {
     /// How many redirects are followed: the five that RFC 9309, 2.3.1.2 asks for and as many again, because the rules
     /// behind them are better than a guess.
     pub const REDIRECTS: usize = 10;
-    /// The octets that are read at least (RFC 9309, 2.5).
-    pub const MIN_OCTETS: usize = 512_000;
+    /// The bytes that are read at least (RFC 9309, 2.5).
+    pub const MIN_BYTES: usize = 512_000;
 
     /// The longest life of a copy; default an hour, so that one line in robots.txt acts within the hour. Clamped to
     /// [`RobotsPolicy::FLOOR`] and [`RobotsPolicy::CEILING`].
@@ -64,11 +64,11 @@ impl RobotsPolicy {
         self
     }
 
-    /// How many octets of a file are read; default and least 512,000. What lies beyond does not count, as RFC 9309, 2.5
+    /// How many bytes of a file are read; default and least 512,000. What lies beyond does not count, as RFC 9309, 2.5
     /// has it.
     #[must_use]
-    pub fn max_octets(mut self, octets: usize) -> Self {
-        self.max_octets = octets.max(Self::MIN_OCTETS);
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes.max(Self::MIN_BYTES);
         self
     }
 
@@ -80,10 +80,10 @@ impl RobotsPolicy {
         self
     }
 
-    /// See [`RobotsPolicy::max_octets`].
+    /// See [`RobotsPolicy::max_bytes`].
     #[must_use]
-    pub fn octets(&self) -> usize {
-        self.max_octets
+    pub fn bytes(&self) -> usize {
+        self.max_bytes
     }
 
     /// See [`RobotsPolicy::timeout`].
@@ -98,7 +98,7 @@ impl Default for RobotsPolicy {
         Self {
             max_life: Duration::from_secs(3600),
             unauthorized_closes: false,
-            max_octets: Self::MIN_OCTETS,
+            max_bytes: Self::MIN_BYTES,
             timeout: Duration::from_secs(30),
         }
     }

@@ -33,7 +33,7 @@ pub enum Known {
 /// Why a reading of robots.txt had no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum FetchFailure {
     /// 408, 429 or a redirect without a target: the site will answer later.
     Later(StatusCode),
     /// A status that says nothing about rules, such as 503.
@@ -50,7 +50,7 @@ pub enum Trouble {
     NotPublic(IpAddr),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for FetchFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Later(status) | Self::Status(status) => {
@@ -106,7 +106,7 @@ pub enum Standing<'a> {
     /// The site's rules are unknown: nothing is sent before `retry_at`.
     Closed {
         /// Why they are unknown.
-        trouble: &'a Trouble,
+        failure: &'a FetchFailure,
         /// When robots.txt may be read again.
         retry_at: Instant,
     },
@@ -118,7 +118,7 @@ pub enum Standing<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct RobotsRecord {
     copy: Option<Copy>,
-    trouble: Option<Failing>,
+    failure: Option<Failing>,
 }
 
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl Copy {
 
 #[derive(Clone, Debug)]
 struct Failing {
-    cause: Trouble,
+    cause: FetchFailure,
     failures: u32,
     retry_at: Instant,
 }
@@ -149,26 +149,27 @@ struct Failing {
 impl RobotsRecord {
     /// What holds at `now`.
     ///
-    /// `gap` is the host's gap as it is known now: a copy lives at least two of them, or a Crawl-delay longer than the
+    /// `delay` is the host's delay as it is known now: a copy lives at least two of them, or a Crawl-delay longer than the
     /// life would have robots.txt read for ever and no page. `epoch` counts the host's pauses and runs of blocks: a
     /// copy of another epoch is read again.
     #[must_use]
-    pub fn standing(&self, now: Instant, gap: Duration, epoch: u64) -> Standing<'_> {
-        if let Some(failing) = &self.trouble {
+    pub fn standing(&self, now: Instant, delay: Duration, epoch: u64) -> Standing<'_> {
+        if let Some(failing) = &self.failure {
             if now >= failing.retry_at {
                 return Standing::Read;
             }
             return match &self.copy {
                 Some(copy) if copy.age(now) < RobotsPolicy::STALE => Standing::Obey(&copy.known),
                 _ => Standing::Closed {
-                    trouble: &failing.cause,
+                    failure: &failing.cause,
                     retry_at: failing.retry_at,
                 },
             };
         }
         match &self.copy {
             Some(copy)
-                if copy.epoch == epoch && copy.age(now) < copy.life.max(gap.saturating_mul(2)) =>
+                if copy.epoch == epoch
+                    && copy.age(now) < copy.life.max(delay.saturating_mul(2)) =>
             {
                 Standing::Obey(&copy.known)
             }
@@ -185,7 +186,7 @@ impl RobotsRecord {
     /// Whether the last reading had no outcome.
     #[must_use]
     pub fn is_failing(&self) -> bool {
-        self.trouble.is_some()
+        self.failure.is_some()
     }
 
     /// The validators for a conditional re-read: only where rules are kept that a 304 could confirm.
@@ -219,7 +220,7 @@ impl RobotsRecord {
             life: life(headers, policy),
             epoch,
         });
-        self.trouble = None;
+        self.failure = None;
     }
 
     /// A conditional reading was answered 304. Without a copy to confirm it is a failed reading.
@@ -231,7 +232,7 @@ impl RobotsRecord {
         epoch: u64,
     ) {
         let Some(copy) = &mut self.copy else {
-            return self.fail(Trouble::Status(StatusCode::NOT_MODIFIED), None, now);
+            return self.fail(FetchFailure::Status(StatusCode::NOT_MODIFIED), None, now);
         };
         copy.since = now;
         copy.age = Duration::ZERO;
@@ -243,14 +244,14 @@ impl RobotsRecord {
         copy.validators.last_modified = new
             .last_modified
             .or_else(|| copy.validators.last_modified.take());
-        self.trouble = None;
+        self.failure = None;
     }
 
     /// A reading had no outcome. The next one is not before the back-off (60 s, doubled with each failure, an hour at
     /// most) nor before `after`, the site's own word, which is never cut.
-    pub fn fail(&mut self, cause: Trouble, after: Option<Duration>, now: Instant) {
+    pub fn fail(&mut self, cause: FetchFailure, after: Option<Duration>, now: Instant) {
         let failures = self
-            .trouble
+            .failure
             .as_ref()
             .map_or(0, |failing| failing.failures)
             .saturating_add(1);
@@ -262,7 +263,7 @@ impl RobotsRecord {
             monotonic: now,
             wall: std::time::SystemTime::UNIX_EPOCH,
         };
-        self.trouble = Some(Failing {
+        self.failure = Some(Failing {
             cause,
             failures,
             retry_at: now.after(wait),
@@ -273,12 +274,12 @@ impl RobotsRecord {
         }
     }
 
-    /// The record in the form that a store keeps; `octets` are those of the file if it was read just now.
+    /// The record in the form that a store keeps; `bytes` are those of the file if it was read just now.
     #[must_use]
-    pub fn to_stored(&self, now: Now, octets: Option<Bytes>) -> StoredRobots {
+    pub fn to_stored(&self, now: Now, bytes: Option<Bytes>) -> StoredRobots {
         let copy = self.copy.as_ref().map(|copy| StoredCopy {
             outcome: match &copy.known {
-                Known::Rules(_) => StoredOutcome::Rules(octets),
+                Known::Rules(_) => StoredOutcome::Rules(bytes),
                 Known::Unavailable => StoredOutcome::Unavailable,
                 Known::Closed(status) => StoredOutcome::Closed(*status),
             },
@@ -286,7 +287,7 @@ impl RobotsRecord {
             confirmed: now.wall - copy.age(now.monotonic),
             life: copy.life,
         });
-        let failing = self.trouble.as_ref().map(|failing| StoredFailing {
+        let failing = self.failure.as_ref().map(|failing| StoredFailing {
             cause: failing.cause.clone(),
             failures: failing.failures,
             retry_at: now.wall_at(failing.retry_at),
@@ -294,7 +295,7 @@ impl RobotsRecord {
         StoredRobots { copy, failing }
     }
 
-    /// Takes over what a store knows where that is newer than the copy at hand. `parse` reads the octets.
+    /// Takes over what a store knows where that is newer than the copy at hand. `parse` reads the bytes.
     pub fn restore(
         &mut self,
         stored: StoredRobots,
@@ -310,7 +311,7 @@ impl RobotsRecord {
                 .as_ref()
                 .is_none_or(|own| age < own.age(now.monotonic));
             let known = match copy.outcome {
-                StoredOutcome::Rules(Some(octets)) if newer => Some(Known::Rules(parse(&octets))),
+                StoredOutcome::Rules(Some(bytes)) if newer => Some(Known::Rules(parse(&bytes))),
                 StoredOutcome::Unavailable => Some(Known::Unavailable),
                 StoredOutcome::Closed(status) => Some(Known::Closed(status)),
                 StoredOutcome::Rules(_) => None,
@@ -324,7 +325,7 @@ impl RobotsRecord {
                     life: copy.life.clamp(RobotsPolicy::FLOOR, RobotsPolicy::CEILING),
                     epoch,
                 });
-                self.trouble = None;
+                self.failure = None;
             }
         }
         if let Some(failing) = stored.failing {
@@ -334,9 +335,9 @@ impl RobotsRecord {
                 .duration_since(now.wall)
                 .unwrap_or_default()
                 .min(LAST_RETRY);
-            let own = self.trouble.as_ref().map_or(0, |own| own.failures);
+            let own = self.failure.as_ref().map_or(0, |own| own.failures);
             if failing.failures > own {
-                self.trouble = Some(Failing {
+                self.failure = Some(Failing {
                     cause: failing.cause,
                     failures: failing.failures,
                     retry_at: now.after(wait),
@@ -362,8 +363,8 @@ mod tests {
         record
     }
 
-    fn obeys(record: &RobotsRecord, at: Instant, gap: Duration, epoch: u64) -> bool {
-        matches!(record.standing(at, gap, epoch), Standing::Obey(_))
+    fn obeys(record: &RobotsRecord, at: Instant, delay: Duration, epoch: u64) -> bool {
+        matches!(record.standing(at, delay, epoch), Standing::Obey(_))
     }
 
     #[test]
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_outlives_two_gaps_and_dies_with_its_epoch() {
+    fn a_copy_outlives_two_delays_and_dies_with_its_epoch() {
         let start = Instant::now();
         let record = kept(&[("cache-control", "max-age=60")], start);
         assert!(obeys(&record, start + 239 * SECOND, 120 * SECOND, 0));
@@ -411,14 +412,14 @@ mod tests {
             .into_iter()
             .enumerate()
         {
-            record.fail(Trouble::NoResponse, None, start);
+            record.fail(FetchFailure::NoResponse, None, start);
             let Standing::Closed { retry_at, .. } = record.standing(start, SECOND, 0) else {
                 panic!("failure {failure} does not close");
             };
             assert_eq!(retry_at, start + wait * SECOND);
         }
         record.fail(
-            Trouble::Later(StatusCode::TOO_MANY_REQUESTS),
+            FetchFailure::Later(StatusCode::TOO_MANY_REQUESTS),
             Some(Duration::MAX),
             start,
         );
@@ -429,14 +430,14 @@ mod tests {
 
         let mut record = kept(&[], start);
         let late = start + 10 * RobotsPolicy::CEILING;
-        record.fail(Trouble::NoResponse, None, late);
+        record.fail(FetchFailure::NoResponse, None, late);
         assert!(obeys(&record, late, SECOND, 0));
         assert!(matches!(
             record.standing(late + 60 * SECOND, SECOND, 0),
             Standing::Read
         ));
         let too_late = start + RobotsPolicy::STALE;
-        record.fail(Trouble::NoResponse, None, too_late);
+        record.fail(FetchFailure::NoResponse, None, too_late);
         assert!(matches!(
             record.standing(too_late, SECOND, 0),
             Standing::Closed { .. }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 
-use super::record::{Trouble, Validators};
+use super::record::{FetchFailure, Validators};
 
 /// What is known of one robots.txt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct StoredCopy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoredOutcome {
-    /// These octets; `None` leaves those that are stored, for a file that was confirmed unchanged.
+    /// These bytes; `None` leaves those that are stored, for a file that was confirmed unchanged.
     Rules(Option<Bytes>),
     /// No robots.txt.
     Unavailable,
@@ -48,7 +48,7 @@ pub enum StoredOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFailing {
     /// Why the last one failed.
-    pub cause: Trouble,
+    pub cause: FetchFailure,
     /// How many in a row.
     pub failures: u32,
     /// Not read again before this.
@@ -56,7 +56,7 @@ pub struct StoredFailing {
 }
 
 impl StoredRobots {
-    /// All but the octets of the file, as lines of `name value`. [`StoredRobots::decode`] reads it back.
+    /// All but the bytes of the file, as lines of `name value`. [`StoredRobots::decode`] reads it back.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -83,17 +83,17 @@ impl StoredRobots {
             }
         }
         if let Some(failing) = &self.failing {
-            line("trouble", failing.cause.code().as_bytes());
+            line("failure", failing.cause.code().as_bytes());
             line("failures", failing.failures.to_string().as_bytes());
             line("retry-at", millis(failing.retry_at).to_string().as_bytes());
         }
         out
     }
 
-    /// Reads what [`StoredRobots::encode`] wrote, beside the octets of the file. Whatever cannot be read is left out:
+    /// Reads what [`StoredRobots::encode`] wrote, beside the bytes of the file. Whatever cannot be read is left out:
     /// it is read from the site again.
     #[must_use]
-    pub fn decode(lines: &[u8], octets: Option<Bytes>) -> Self {
+    pub fn decode(lines: &[u8], bytes: Option<Bytes>) -> Self {
         let field = |name: &str| {
             lines.split(|&b| b == b'\n').find_map(|line| {
                 line.strip_prefix(name.as_bytes())
@@ -105,7 +105,7 @@ impl StoredRobots {
         let header = |name| field(name).and_then(|value| HeaderValue::from_bytes(value).ok());
         let copy = || {
             let outcome = match text("outcome")? {
-                "rules" => StoredOutcome::Rules(Some(octets?)),
+                "rules" => StoredOutcome::Rules(Some(bytes?)),
                 "unavailable" => StoredOutcome::Unavailable,
                 status => StoredOutcome::Closed(StatusCode::from_bytes(status.as_bytes()).ok()?),
             };
@@ -121,7 +121,7 @@ impl StoredRobots {
         };
         let failing = || {
             Some(StoredFailing {
-                cause: Trouble::from_code(text("trouble")?)?,
+                cause: FetchFailure::from_code(text("failure")?)?,
                 failures: number("failures")?.try_into().ok()?,
                 retry_at: time(number("retry-at")?)?,
             })
@@ -143,7 +143,7 @@ fn time(millis: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_millis(millis))
 }
 
-impl Trouble {
+impl FetchFailure {
     /// A short stable name.
     fn code(&self) -> String {
         match self {
@@ -182,19 +182,19 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let at = UNIX_EPOCH + Duration::from_millis(1_796_076_000_123);
-        let octets = Some(Bytes::from_static(b"User-agent: *\n"));
+        let bytes = Some(Bytes::from_static(b"User-agent: *\n"));
         for cause in [
-            Trouble::Later(StatusCode::TOO_MANY_REQUESTS),
-            Trouble::Status(StatusCode::BAD_GATEWAY),
-            Trouble::NoResponse,
-            Trouble::Cut,
-            Trouble::Coded,
-            Trouble::Redirects,
-            Trouble::NotPublic("64:ff9b::a00:1".parse().unwrap()),
+            FetchFailure::Later(StatusCode::TOO_MANY_REQUESTS),
+            FetchFailure::Status(StatusCode::BAD_GATEWAY),
+            FetchFailure::NoResponse,
+            FetchFailure::Cut,
+            FetchFailure::Coded,
+            FetchFailure::Redirects,
+            FetchFailure::NotPublic("64:ff9b::a00:1".parse().unwrap()),
         ] {
             let record = StoredRobots {
                 copy: Some(StoredCopy {
-                    outcome: StoredOutcome::Rules(octets.clone()),
+                    outcome: StoredOutcome::Rules(bytes.clone()),
                     validators: Validators {
                         etag: Some(HeaderValue::from_static("W/\"a b\"")),
                         last_modified: None,
@@ -209,7 +209,7 @@ mod tests {
                 }),
             };
             assert_eq!(
-                StoredRobots::decode(&record.encode(), octets.clone()),
+                StoredRobots::decode(&record.encode(), bytes.clone()),
                 record
             );
         }
@@ -222,7 +222,7 @@ mod tests {
             "outcome",
             "outcome rules\nconfirmed x\n",
             "outcome 9\n",
-            "trouble never\n",
+            "failure never\n",
             "\u{0}\n",
         ] {
             assert_eq!(

@@ -59,9 +59,9 @@ impl<'a> Input<'a> {
         Some(first)
     }
 
-    fn take(&mut self, octet: u8) -> bool {
+    fn take(&mut self, byte: u8) -> bool {
         match self.0 {
-            [first, rest @ ..] if *first == octet => {
+            [first, rest @ ..] if *first == byte => {
                 self.0 = rest;
                 true
             }
@@ -70,14 +70,14 @@ impl<'a> Input<'a> {
     }
 
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a [u8] {
-        let end = self.0.iter().position(|&octet| !belongs(octet));
+        let end = self.0.iter().position(|&byte| !belongs(byte));
         let (taken, rest) = self.0.split_at(end.unwrap_or(self.0.len()));
         self.0 = rest;
         taken
     }
 
     fn skip_ows(&mut self) {
-        self.take_while(|octet| matches!(octet, b' ' | b'\t'));
+        self.take_while(|byte| matches!(byte, b' ' | b'\t'));
     }
 
     fn key(&mut self) -> Option<String> {
@@ -85,7 +85,7 @@ impl<'a> Input<'a> {
             return None;
         }
         let key = self.take_while(
-            |octet| matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'*'),
+            |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'*'),
         );
         Some(String::from_utf8_lossy(key).into_owned())
     }
@@ -103,7 +103,7 @@ impl<'a> Input<'a> {
     fn inner_list(&mut self) -> Option<Vec<Item>> {
         let mut items = Vec::new();
         loop {
-            self.take_while(|octet| octet == b' ');
+            self.take_while(|byte| byte == b' ');
             if self.take(b')') {
                 return Some(items);
             }
@@ -119,7 +119,7 @@ impl<'a> Input<'a> {
     fn parameters(&mut self) -> Option<Parameters> {
         let mut parameters = Parameters::new();
         while self.take(b';') {
-            self.take_while(|octet| octet == b' ');
+            self.take_while(|byte| byte == b' ');
             let key = self.key()?;
             let value = if self.take(b'=') {
                 self.bare()?
@@ -156,14 +156,14 @@ impl<'a> Input<'a> {
     fn number(&mut self) -> Option<Bare> {
         let negative = self.take(b'-');
         let signed = |number: i64| if negative { -number } else { number };
-        let whole = self.take_while(|octet| octet.is_ascii_digit());
+        let whole = self.take_while(|byte| byte.is_ascii_digit());
         if whole.is_empty() {
             return None;
         }
         if !self.take(b'.') {
             return (whole.len() <= 15).then(|| Bare::Integer(signed(digits(whole))));
         }
-        let fraction = self.take_while(|octet| octet.is_ascii_digit());
+        let fraction = self.take_while(|byte| byte.is_ascii_digit());
         if whole.len() > 12 || fraction.is_empty() || fraction.len() > 3 {
             return None;
         }
@@ -180,25 +180,25 @@ impl<'a> Input<'a> {
             match self.next()? {
                 b'"' => return Some(Bare::String(text)),
                 b'\\' => match self.next()? {
-                    octet @ (b'"' | b'\\') => text.push(octet.into()),
+                    byte @ (b'"' | b'\\') => text.push(byte.into()),
                     _ => return None,
                 },
-                octet @ 0x20..=0x7e => text.push(octet.into()),
+                byte @ 0x20..=0x7e => text.push(byte.into()),
                 _ => return None,
             }
         }
     }
 
     fn token(&mut self) -> Option<Bare> {
-        let token = self.take_while(|octet| {
-            octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&octet)
+        let token = self.take_while(|byte| {
+            byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte)
         });
         Some(Bare::Token(String::from_utf8_lossy(token).into_owned()))
     }
 
     fn bytes(&mut self) -> Option<Bare> {
         self.next();
-        let encoded = self.take_while(|octet| octet != b':');
+        let encoded = self.take_while(|byte| byte != b':');
         if !self.take(b':') {
             return None;
         }
@@ -219,12 +219,12 @@ impl<'a> Input<'a> {
         if !self.take(b'"') {
             return None;
         }
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         loop {
             match self.next()? {
-                b'"' => return String::from_utf8(octets).ok().map(Bare::DisplayString),
-                b'%' => octets.push(hex(self.next()?)? << 4 | hex(self.next()?)?),
-                octet @ 0x20..=0x7e => octets.push(octet),
+                b'"' => return String::from_utf8(bytes).ok().map(Bare::DisplayString),
+                b'%' => bytes.push(hex(self.next()?)? << 4 | hex(self.next()?)?),
+                byte @ 0x20..=0x7e => bytes.push(byte),
                 _ => return None,
             }
         }
@@ -238,10 +238,10 @@ fn digits(text: &[u8]) -> i64 {
 }
 
 /// Lower case only (RFC 9651, 4.2.10).
-fn hex(octet: u8) -> Option<u8> {
-    match octet {
-        b'0'..=b'9' => Some(octet - b'0'),
-        b'a'..=b'f' => Some(octet - b'a' + 10),
+fn hex(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
         _ => None,
     }
 }

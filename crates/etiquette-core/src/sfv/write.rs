@@ -31,16 +31,16 @@ impl Bare {
                 Ok(())
             }
             Self::Token(token) => write!(out, "{token}"),
-            Self::Bytes(octets) => write!(out, ":{}:", crate::base64::encode(octets)),
+            Self::Bytes(bytes) => write!(out, ":{}:", crate::base64::encode(bytes)),
             Self::Boolean(value) => write!(out, "?{}", u8::from(*value)),
             Self::Date(seconds) => write!(out, "@{seconds}"),
             Self::DisplayString(text) => {
                 out.push_str("%\"");
-                for octet in text.bytes() {
-                    if matches!(octet, b'%' | b'"' | 0..=0x1f | 0x7f..) {
-                        let _ = write!(out, "%{octet:02x}");
+                for byte in text.bytes() {
+                    if matches!(byte, b'%' | b'"' | 0..=0x1f | 0x7f..) {
+                        let _ = write!(out, "%{byte:02x}");
                     } else {
-                        out.push(octet.into());
+                        out.push(byte.into());
                     }
                 }
                 out.push('"');

@@ -158,7 +158,7 @@ fn authority(head: Head<'_>) -> Option<String> {
 
 /// Names in Signature-Input are in lower case (RFC 9421, 2.1).
 fn field_name(name: &str) -> Option<HeaderName> {
-    let is_lower = !name.bytes().any(|octet| octet.is_ascii_uppercase());
+    let is_lower = !name.bytes().any(|byte| byte.is_ascii_uppercase());
     HeaderName::from_bytes(name.as_bytes())
         .ok()
         .filter(|_| is_lower)

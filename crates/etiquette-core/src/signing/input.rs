@@ -67,7 +67,7 @@ impl SignatureInput {
         text
     }
 
-    /// The octets that are signed (RFC 9421, 2.5), for a request.
+    /// The bytes that are signed (RFC 9421, 2.5), for a request.
     ///
     /// # Errors
     /// [`MissingComponent`] names what the request does not have, or what is not understood.

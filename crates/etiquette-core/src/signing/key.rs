@@ -20,7 +20,7 @@ pub struct SigningKey {
 /// The public half of a key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey {
-    octets: [u8; 32],
+    bytes: [u8; 32],
     thumbprint: String,
 }
 
@@ -32,7 +32,7 @@ pub enum InvalidKey {
     NotJson,
     /// Not a key of `"kty":"OKP"` and `"crv":"Ed25519"`.
     NotEd25519,
-    /// A member is missing or is not 32 octets in base64url.
+    /// A member is missing or is not 32 bytes in base64url.
     Member,
     /// The public half does not belong to the private one.
     Mismatch,
@@ -47,7 +47,7 @@ impl fmt::Display for InvalidKey {
         f.write_str(match self {
             Self::NotJson => "the key is no JSON object",
             Self::NotEd25519 => "the key is not an Ed25519 key",
-            Self::Member => "a member of the key is missing or is not 32 octets in base64url",
+            Self::Member => "a member of the key is missing or is not 32 bytes in base64url",
             Self::Mismatch => "the public half of the key does not belong to the private one",
             Self::Published => "the key is the one that RFC 9421 publishes for tests",
             Self::NoRandomness => "the system gave no randomness for a key",
@@ -72,7 +72,7 @@ impl SigningKey {
             "kty": "OKP",
             "crv": "Ed25519",
             "kid": key.public.thumbprint,
-            "x": base64::encode_url(&key.public.octets),
+            "x": base64::encode_url(&key.public.bytes),
             "d": base64::encode_url(&seed),
             "use": "sig",
         });
@@ -82,7 +82,7 @@ impl SigningKey {
     /// Reads a JWK with its private member `d` (RFC 8037).
     ///
     /// # Errors
-    /// [`InvalidKey`]; it says nothing about the octets of the key.
+    /// [`InvalidKey`]; it says nothing about the bytes of the key.
     pub fn from_jwk(jwk: &str) -> Result<Self, InvalidKey> {
         let jwk: Value = serde_json::from_str(jwk).map_err(|_| InvalidKey::NotJson)?;
         let public = PublicKey::from_value(&jwk)?;
@@ -102,14 +102,14 @@ impl SigningKey {
     pub fn published_for_tests() -> Self {
         let seed = base64::decode_url("n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU")
             .and_then(|seed| <[u8; 32]>::try_from(seed).ok())
-            .expect("the RFC's key is 32 octets");
-        Self::from_seed(&seed).expect("any 32 octets are a seed")
+            .expect("the RFC's key is 32 bytes");
+        Self::from_seed(&seed).expect("any 32 bytes are a seed")
     }
 
     fn from_seed(seed: &[u8; 32]) -> Result<Self, InvalidKey> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| InvalidKey::Member)?;
-        let octets = pair.public_key().as_ref().try_into();
-        let public = PublicKey::new(octets.map_err(|_| InvalidKey::Member)?);
+        let bytes = pair.public_key().as_ref().try_into();
+        let public = PublicKey::new(bytes.map_err(|_| InvalidKey::Member)?);
         Ok(Self { pair, public })
     }
 
@@ -127,15 +127,15 @@ impl SigningKey {
 }
 
 impl PublicKey {
-    fn new(octets: [u8; 32]) -> Self {
+    fn new(bytes: [u8; 32]) -> Self {
         // RFC 7638: the required members in this order and without blanks.
         let canonical = format!(
             r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#,
-            base64::encode_url(&octets)
+            base64::encode_url(&bytes)
         );
         let hash = digest(&SHA256, canonical.as_bytes());
         Self {
-            octets,
+            bytes,
             thumbprint: base64::encode_url(hash.as_ref()),
         }
     }
@@ -165,7 +165,7 @@ impl PublicKey {
             "kty": "OKP",
             "crv": "Ed25519",
             "kid": self.thumbprint,
-            "x": base64::encode_url(&self.octets),
+            "x": base64::encode_url(&self.bytes),
             "use": "sig",
         })
     }
@@ -179,7 +179,7 @@ impl PublicKey {
     /// Whether `signature` is one of this key over `base`.
     #[must_use]
     pub fn verifies(&self, base: &str, signature: &[u8]) -> bool {
-        UnparsedPublicKey::new(&ED25519, &self.octets)
+        UnparsedPublicKey::new(&ED25519, &self.bytes)
             .verify(base.as_bytes(), signature)
             .is_ok()
     }
@@ -189,7 +189,7 @@ fn member(jwk: &Value, name: &str) -> Result<[u8; 32], InvalidKey> {
     jwk[name]
         .as_str()
         .and_then(base64::decode_url)
-        .and_then(|octets| octets.try_into().ok())
+        .and_then(|bytes| bytes.try_into().ok())
         .ok_or(InvalidKey::Member)
 }
 

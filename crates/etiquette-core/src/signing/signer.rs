@@ -112,7 +112,7 @@ impl Signer {
         self
     }
 
-    /// Gives each signature a nonce of 32 random octets, for verifiers that keep them against replays. Off by default.
+    /// Gives each signature a nonce of 32 random bytes, for verifiers that keep them against replays. Off by default.
     #[must_use]
     pub fn nonce(mut self, yes: bool) -> Self {
         self.nonce = yes;

@@ -146,7 +146,7 @@ fn decide(
         .into_iter()
         .find(|member| member.key == label)
         .and_then(|member| match member.value {
-            Value::Item(Bare::Bytes(octets)) => Some(octets),
+            Value::Item(Bare::Bytes(bytes)) => Some(bytes),
             _ => None,
         })
         .ok_or(invalid(Reason::SignatureMissing))?;

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 
 fn read(body: &[u8], size: usize) -> Option<Vec<String>> {
     let uri = "https://www.example.com/sitemap.xml".parse().expect("a URI");
-    let limits = Limits::default().octets(4 * 1024 * 1024);
+    let limits = Limits::default().bytes(4 * 1024 * 1024);
     let mut reader = SitemapReader::new(&uri).limits(limits).with_extensions();
     let mut found = Vec::new();
     let mut on = |item: Item<'_>| {

@@ -9,7 +9,7 @@ use quick_xml::events::Event;
 use super::{DAY, HOUR, WEEK, hour_of_week};
 
 /// How far into a feed hints are looked for; they stand before the first entry.
-const MAX_OCTETS: usize = 128 * 1024;
+const MAX_BYTES: usize = 128 * 1024;
 
 /// What a feed says about its pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Hints {
     #[must_use]
     pub fn of(body: &[u8]) -> Self {
         // Names and numbers are ASCII in every encoding that feeds use, so that only the text of other elements suffers.
-        let text = String::from_utf8_lossy(&body[..body.len().min(MAX_OCTETS)]);
+        let text = String::from_utf8_lossy(&body[..body.len().min(MAX_BYTES)]);
         let mut reader = Reader::from_str(&text);
         reader.config_mut().check_end_names = false;
         reader.config_mut().allow_unmatched_ends = true;

@@ -8,7 +8,7 @@ use http::Uri;
 use super::Hints;
 use crate::reference::resolve;
 
-/// The longest feed that is read, in octets: 8 MiB. The parser holds all of it.
+/// The longest feed that is read, in bytes: 8 MiB. The parser holds all of it.
 pub const MAX_FEED: usize = 8 * 1024 * 1024;
 
 /// A feed's entries and what it says about itself.

@@ -1,7 +1,7 @@
 //! The links of a page, without building its tree.
 //!
 //! # Flow
-//! [`HtmlScanner`] takes the URI of the page after redirects, its `Content-Type` and its octets, and gives a [`Page`]:
+//! [`HtmlScanner`] takes the URI of the page after redirects, its `Content-Type` and its bytes, and gives a [`Page`]:
 //! the base, the `<link>` elements, the `<a>` and `<area>` elements, and what the page says to robots. The scan uses
 //! html5ever's tokenizer, so that comments, scripts, unquoted attributes and character references are what a browser
 //! takes them for.
@@ -12,7 +12,7 @@
 //! holds for the whole page, links above it included.
 //!
 //! # Bounds
-//! At most `limit` octets are read (128 KiB by default: a head that declares its feeds later than that is not known)
+//! At most `limit` bytes are read (128 KiB by default: a head that declares its feeds later than that is not known)
 //! and at most [`MAX_LINKS`] links kept, 4 MiB of URIs in all. A tag with so many attributes that checking them for
 //! duplicates would take longer than a fifth of a second ends the scan. [`Page::is_truncated`] tells.
 //!
@@ -32,10 +32,10 @@ use sink::{Found, Kind, Sink};
 /// Links beyond this many are not kept: twenty times what a large page has.
 pub const MAX_LINKS: usize = 10_000;
 
-/// Octets read by default: the first 128 KiB, where every head lies.
+/// Bytes read by default: the first 128 KiB, where every head lies.
 pub const DEFAULT_LIMIT: usize = 128 * 1024;
 
-const MAX_URI_OCTETS: usize = 4 * 1024 * 1024;
+const MAX_URI_BYTES: usize = 4 * 1024 * 1024;
 const CHUNK: usize = 4 * 1024;
 /// Comparisons of attribute names that one page may cost.
 const MAX_COMPARISONS: u64 = 1 << 28;
@@ -65,14 +65,14 @@ impl<'a> HtmlScanner<'a> {
         self
     }
 
-    /// Reads at most this many octets of the body, [`DEFAULT_LIMIT`] unless told. A crawler that follows links of long
+    /// Reads at most this many bytes of the body, [`DEFAULT_LIMIT`] unless told. A crawler that follows links of long
     /// pages wants more; the head alone is enough to find feeds.
-    pub fn limit(mut self, octets: usize) -> Self {
-        self.limit = octets;
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.limit = bytes;
         self
     }
 
-    /// Scans `body`, the octets as they are after content decoding.
+    /// Scans `body`, the bytes as they are after content decoding.
     #[must_use]
     pub fn scan(&self, body: &[u8]) -> Page {
         let mut truncated = body.len() > self.limit;
@@ -137,13 +137,13 @@ impl<'a> HtmlScanner<'a> {
         truncated |= found.overflow;
         let mut links = Vec::new();
         let mut anchors = Vec::new();
-        let mut octets = 0;
+        let mut bytes = 0;
         for item in found.items {
             let Ok(uri) = resolve_in(&base, &item.href, encoding) else {
                 continue;
             };
-            octets += base.path().len() + item.href.len();
-            if octets > MAX_URI_OCTETS {
+            bytes += base.path().len() + item.href.len();
+            if bytes > MAX_URI_BYTES {
                 truncated = true;
                 break;
             }
@@ -171,9 +171,9 @@ impl<'a> HtmlScanner<'a> {
 }
 
 /// What can stand between two attributes.
-fn is_separator(octet: u8) -> bool {
+fn is_separator(byte: u8) -> bool {
     matches!(
-        octet,
+        byte,
         b' ' | b'\t' | b'\n' | b'\x0c' | b'\r' | b'/' | b'"' | b'\''
     )
 }

@@ -35,7 +35,7 @@ pub use want::Want;
 pub const MAX_PROBES: u8 = 3;
 
 /// How much of the answer to a probe is read: enough to see that it is no error page.
-const PROBE_OCTETS: usize = 16 * 1024;
+const PROBE_BYTES: usize = 16 * 1024;
 
 /// A request that the plan asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub struct PlannedRequest {
     pub what: What,
     /// The value of `Accept`.
     pub accept: &'static str,
-    /// How many octets of the body are of use. The caller reads so much and drops the rest unread.
-    pub max_octets: usize,
+    /// How many bytes of the body are of use. The caller reads so much and drops the rest unread.
+    pub max_bytes: usize,
 }
 
 /// What a request is for.
@@ -262,12 +262,12 @@ impl Plan {
 
     /// The next request, or `None` when the discovery is over. The same one until it is answered.
     pub fn next_request(&mut self) -> Option<PlannedRequest> {
-        let (uri, what, accept, max_octets) = match self.stage {
+        let (uri, what, accept, max_bytes) = match self.stage {
             Stage::RobotsTxt => (
                 self.robots_uri(),
                 What::RobotsTxt,
                 "text/plain",
-                self.policy.octets(),
+                self.policy.bytes(),
             ),
             Stage::Start if self.allows(&self.start) => (
                 self.start.clone(),
@@ -287,14 +287,14 @@ impl Plan {
                     self.stage = Stage::Probes(at + 1);
                     return self.next_request();
                 }
-                (uri, What::Probe(want), want.accept(), PROBE_OCTETS)
+                (uri, What::Probe(want), want.accept(), PROBE_BYTES)
             }
         };
         Some(PlannedRequest {
             uri,
             what,
             accept,
-            max_octets,
+            max_bytes,
         })
     }
 

@@ -91,7 +91,7 @@ fn a_refused_probe_is_no_request() {
     answer(&mut plan, 200, "text/html", b"");
     plan.no_answer(false);
     let mut big = b"<urlset><url><loc>https://www.example.com/x</loc></url>".to_vec();
-    big.resize(PROBE_OCTETS, b' ');
+    big.resize(PROBE_BYTES, b' ');
     assert_eq!(
         answer(&mut plan, 200, "application/xml", &big),
         "https://www.example.com/sitemap.xml"

@@ -49,11 +49,11 @@ pub(super) fn write(out: &mut String, host: &str) -> Result<(), BadReference> {
     Ok(())
 }
 
-/// Octets that no domain holds. A few more than the URL Standard forbids: those that http's URI refuses too.
-fn forbidden(octet: u8) -> bool {
-    !(octet.is_ascii_alphanumeric()
+/// Bytes that no domain holds. A few more than the URL Standard forbids: those that http's URI refuses too.
+fn forbidden(byte: u8) -> bool {
+    !(byte.is_ascii_alphanumeric()
         || matches!(
-            octet,
+            byte,
             b'-' | b'.'
                 | b'_'
                 | b'~'
@@ -72,7 +72,7 @@ fn forbidden(octet: u8) -> bool {
 }
 
 fn percent_decoded(host: &str) -> Option<String> {
-    let mut octets = Vec::with_capacity(host.len());
+    let mut bytes = Vec::with_capacity(host.len());
     let mut rest = host.as_bytes();
     while let [first, tail @ ..] = rest {
         let pair = match rest {
@@ -82,14 +82,14 @@ fn percent_decoded(host: &str) -> Option<String> {
             _ => None,
         };
         if let Some((high, low)) = pair {
-            octets.push(u8::try_from(high * 16 + low).ok()?);
+            bytes.push(u8::try_from(high * 16 + low).ok()?);
             rest = &rest[3..];
         } else {
-            octets.push(*first);
+            bytes.push(*first);
             rest = tail;
         }
     }
-    String::from_utf8(octets).ok()
+    String::from_utf8(bytes).ok()
 }
 
 /// Whether the last label is a number, which makes the whole host an IPv4 address or nothing.
@@ -105,7 +105,7 @@ fn ends_in_number(name: &str) -> bool {
             .is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// One to four numbers, decimal, octal or hexadecimal; the last fills the octets that are left.
+/// One to four numbers, decimal, octal or hexadecimal; the last fills the bytes that are left.
 fn ipv4(name: &str) -> Option<Ipv4Addr> {
     let name = name.strip_suffix('.').unwrap_or(name);
     let mut numbers = Vec::with_capacity(4);

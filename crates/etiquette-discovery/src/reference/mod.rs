@@ -10,7 +10,7 @@
 //! against), not those of RFC 3986: white space around a reference is dropped and tabs and line ends inside it are
 //! removed, `\` counts as `/`, `http:path` is relative when the base is `http`, dot segments may be percent-encoded,
 //! ports that are the default vanish, hosts are lower-cased and IPv4 and IPv6 addresses written in their one form.
-//! Octets that may not stand in a path or query are percent-encoded; a query is encoded in the document's own
+//! Bytes that may not stand in a path or query are percent-encoded; a query is encoded in the document's own
 //! encoding, as browsers do.
 //!
 //! # Why not the `url` crate
@@ -29,7 +29,7 @@ use std::fmt;
 use encoding_rs::{Encoding, UTF_8};
 use http::Uri;
 
-/// References longer than this many octets are refused: 16 KiB, eight times what common servers accept as a request
+/// References longer than this many bytes are refused: 16 KiB, eight times what common servers accept as a request
 /// target.
 pub const MAX_REFERENCE: usize = 16 * 1024;
 
@@ -247,7 +247,7 @@ fn write_authority(out: &mut String, scheme: &str, authority: &str) -> Result<()
     Ok(())
 }
 
-/// Writes the path that the parts make together, dot segments removed and octets encoded.
+/// Writes the path that the parts make together, dot segments removed and bytes encoded.
 fn write_path(out: &mut String, parts: &[&str]) {
     let root = out.len();
     let is_slash = |c: char| c == '/' || c == '\\';
@@ -318,39 +318,39 @@ fn write_query(out: &mut String, query: Option<&str>, encoding: &'static Encodin
     // while an ampersand of the query stays one. (Whole-string encoding could not tell the two apart.)
     let mut buffer = [0; 4];
     for c in query.chars() {
-        let (octets, _, lacking) = encoding.encode(c.encode_utf8(&mut buffer));
+        let (bytes, _, lacking) = encoding.encode(c.encode_utf8(&mut buffer));
         if lacking {
             out.push_str("%26%23");
             out.push_str(&u32::from(c).to_string());
             out.push_str("%3B");
         } else {
-            encode(out, &octets, in_query);
+            encode(out, &bytes, in_query);
         }
     }
 }
 
-/// Whether the octet is percent-encoded in a path.
-fn in_path(octet: u8) -> bool {
+/// Whether the byte is percent-encoded in a path.
+fn in_path(byte: u8) -> bool {
     matches!(
-        octet,
+        byte,
         b' ' | b'"' | b'#' | b'<' | b'>' | b'?' | b'^' | b'`' | b'{' | b'}'
     )
 }
 
-/// Whether the octet is percent-encoded in the query of an http URI.
-fn in_query(octet: u8) -> bool {
-    matches!(octet, b' ' | b'"' | b'#' | b'<' | b'>' | b'\'')
+/// Whether the byte is percent-encoded in the query of an http URI.
+fn in_query(byte: u8) -> bool {
+    matches!(byte, b' ' | b'"' | b'#' | b'<' | b'>' | b'\'')
 }
 
-fn encode(out: &mut String, octets: &[u8], special: fn(u8) -> bool) {
+fn encode(out: &mut String, bytes: &[u8], special: fn(u8) -> bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for &octet in octets {
-        if octet.is_ascii_graphic() && !special(octet) {
-            out.push(char::from(octet));
+    for &byte in bytes {
+        if byte.is_ascii_graphic() && !special(byte) {
+            out.push(char::from(byte));
         } else {
             out.push('%');
-            out.push(char::from(HEX[usize::from(octet >> 4)]));
-            out.push(char::from(HEX[usize::from(octet & 15)]));
+            out.push(char::from(HEX[usize::from(byte >> 4)]));
+            out.push(char::from(HEX[usize::from(byte & 15)]));
         }
     }
 }

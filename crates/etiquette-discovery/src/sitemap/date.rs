@@ -191,8 +191,8 @@ impl Cursor<'_> {
         one_of.contains(first).then(|| self.0 = rest)
     }
 
-    fn skip(&mut self, octet: u8) {
-        while let Some(rest) = self.0.strip_prefix(&[octet]) {
+    fn skip(&mut self, byte: u8) {
+        while let Some(rest) = self.0.strip_prefix(&[byte]) {
             self.0 = rest;
         }
     }

@@ -1,24 +1,24 @@
-//! From octets to text: one layer of gzip that is the file itself, then the encoding.
+//! From bytes to text: one layer of gzip that is the file itself, then the encoding.
 
 use std::io::Write;
 
 use encoding_rs::{Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use flate2::write::MultiGzDecoder;
 
-/// Compressed octets are fed in pieces of this size, so that what a piece expands to (at most a thousandfold) is small.
+/// Compressed bytes are fed in pieces of this size, so that what a piece expands to (at most a thousandfold) is small.
 const PIECE: usize = 256;
 const PLAIN_PIECE: usize = 16 * 1024;
 /// How much of the beginning decides on the encoding.
 const HEAD: usize = 512;
 
-/// Takes octets, gives text.
+/// Takes bytes, gives text.
 #[derive(Debug, Default)]
 pub(super) struct Decode {
     gzip: Gzip,
-    /// The octets that decide on what follows: two for gzip, then [`HEAD`] for the encoding.
+    /// The bytes that decide on what follows: two for gzip, then [`HEAD`] for the encoding.
     waiting: Vec<u8>,
     to_text: Option<ToText>,
-    octets: u64,
+    bytes: u64,
     broken: bool,
     gunzipped: bool,
 }
@@ -34,9 +34,9 @@ enum Gzip {
 }
 
 impl Decode {
-    /// Octets so far, after gzip and before the encoding.
-    pub(super) fn octets(&self) -> u64 {
-        self.octets
+    /// Bytes so far, after gzip and before the encoding.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Whether the gzip file was cut or broken.
@@ -94,11 +94,11 @@ impl Decode {
             Err(_) => piece.utf8_chunks().next()?.valid(),
         };
         *input = &input[text.len()..];
-        self.octets += text.len() as u64;
+        self.bytes += text.len() as u64;
         (!text.is_empty()).then_some(text)
     }
 
-    /// No more octets come: appends what waited.
+    /// No more bytes come: appends what waited.
     pub(super) fn finish(&mut self, text: &mut String) {
         if let Gzip::Yes(mut decoder) = std::mem::replace(&mut self.gzip, Gzip::Over) {
             self.broken |= decoder.try_finish().is_err();
@@ -128,38 +128,38 @@ impl Decode {
         }
     }
 
-    fn plain(&mut self, octets: &[u8], text: &mut String) {
-        self.octets += octets.len() as u64;
+    fn plain(&mut self, bytes: &[u8], text: &mut String) {
+        self.bytes += bytes.len() as u64;
         if self.to_text.is_some() {
-            self.decode(octets, false, text);
+            self.decode(bytes, false, text);
             return;
         }
-        self.waiting.extend_from_slice(octets);
+        self.waiting.extend_from_slice(bytes);
         if self.waiting.len() >= HEAD {
             let head = std::mem::take(&mut self.waiting);
             self.decode(&head, false, text);
         }
     }
 
-    fn decode(&mut self, octets: &[u8], last: bool, text: &mut String) {
-        match self.to_text.get_or_insert_with(|| ToText::of(octets)) {
-            ToText::Utf8 { cut } if cut.is_empty() => utf8(octets, last, text, cut),
+    fn decode(&mut self, bytes: &[u8], last: bool, text: &mut String) {
+        match self.to_text.get_or_insert_with(|| ToText::of(bytes)) {
+            ToText::Utf8 { cut } if cut.is_empty() => utf8(bytes, last, text, cut),
             ToText::Utf8 { cut } => {
                 let mut whole = std::mem::take(cut);
-                whole.extend_from_slice(octets);
+                whole.extend_from_slice(bytes);
                 utf8(&whole, last, text, cut);
             }
             ToText::Other(decoder) => {
-                let room = decoder.max_utf8_buffer_length(octets.len());
-                text.reserve(room.unwrap_or(4 * octets.len() + 16));
+                let room = decoder.max_utf8_buffer_length(bytes.len());
+                text.reserve(room.unwrap_or(4 * bytes.len() + 16));
                 // Malformed sequences become replacement characters, which no URI of the site holds.
-                let _ = decoder.decode_to_string(octets, text, last);
+                let _ = decoder.decode_to_string(bytes, text, last);
             }
         }
     }
 }
 
-/// How octets become text. UTF-8, which nearly all sitemaps are in, needs no conversion.
+/// How bytes become text. UTF-8, which nearly all sitemaps are in, needs no conversion.
 #[derive(Debug)]
 enum ToText {
     Utf8 {
@@ -182,8 +182,8 @@ impl ToText {
 }
 
 /// Appends UTF-8, malformed sequences as replacement characters; a character that is not complete goes to `cut`.
-fn utf8(octets: &[u8], last: bool, text: &mut String, cut: &mut Vec<u8>) {
-    let mut rest = octets;
+fn utf8(bytes: &[u8], last: bool, text: &mut String, cut: &mut Vec<u8>) {
+    let mut rest = bytes;
     loop {
         let error = match std::str::from_utf8(rest) {
             Ok(valid) => return text.push_str(valid),

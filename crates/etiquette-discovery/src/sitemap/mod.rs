@@ -1,13 +1,13 @@
 //! Sitemaps, read as they arrive.
 //!
 //! # Flow
-//! [`SitemapReader::feed`] takes the octets of a body in any pieces and calls back with each [`Item`] as soon as it is
+//! [`SitemapReader::feed`] takes the bytes of a body in any pieces and calls back with each [`Item`] as soon as it is
 //! complete; [`SitemapReader::finish`] says what the document was. Which of the pages to ask for is decided by
 //! [`Entry::changed_since`], which sitemaps of an index to read by [`SitemapWalk`].
 //!
 //! # Scope
 //! `urlset` and `sitemapindex` in any of the namespaces that were ever used and in none, text with one URI a line, and
-//! RSS, RDF and Atom feeds that are listed as sitemaps; as they are or in one layer of gzip, told by its magic octets
+//! RSS, RDF and Atom feeds that are listed as sitemaps; as they are or in one layer of gzip, told by its magic bytes
 //! and never by a name or label. Images, videos, news and translations on request
 //! ([`SitemapReader::with_extensions`]).
 //!
@@ -45,7 +45,7 @@ use sort::Sort;
 use text::Text;
 use xml::{Ended, Xml};
 
-/// The longest single token (tag, comment, declaration), in octets of text.
+/// The longest single token (tag, comment, declaration), in bytes of text.
 const MAX_TOKEN: usize = 256 * 1024;
 /// Text is parsed when this much has gathered.
 const WINDOW: usize = 32 * 1024;
@@ -55,7 +55,7 @@ const DIRECT: usize = 512;
 /// sitemaps.org: a sitemap has at most 50,000 entries.
 pub const PROTOCOL_ENTRIES: u64 = 50_000;
 /// sitemaps.org: a sitemap has at most 50 MiB, uncompressed.
-pub const PROTOCOL_OCTETS: u64 = 52_428_800;
+pub const PROTOCOL_BYTES: u64 = 52_428_800;
 /// sitemaps.org: a location has less than 2,048 characters.
 pub const PROTOCOL_LOCATION: usize = 2_048;
 
@@ -65,15 +65,15 @@ pub const PROTOCOL_LOCATION: usize = 2_048;
 pub struct Limits {
     /// Entries of all kinds; 1,000,000 by default, twenty times what the protocol allows.
     pub entries: u64,
-    /// Octets after decompression; 256 MiB by default, five times what the protocol allows.
-    pub octets: u64,
+    /// Bytes after decompression; 256 MiB by default, five times what the protocol allows.
+    pub bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             entries: 20 * PROTOCOL_ENTRIES,
-            octets: 256 * 1024 * 1024,
+            bytes: 256 * 1024 * 1024,
         }
     }
 }
@@ -86,10 +86,10 @@ impl Limits {
         self
     }
 
-    /// Stops after this many octets, counted after decompression.
+    /// Stops after this many bytes, counted after decompression.
     #[must_use]
-    pub fn octets(mut self, octets: u64) -> Self {
-        self.octets = octets;
+    pub fn bytes(mut self, bytes: u64) -> Self {
+        self.bytes = bytes;
         self
     }
 }
@@ -220,9 +220,9 @@ pub enum Change {
 pub enum SitemapError {
     /// The body is none of the forms of a sitemap: usually an error page.
     NotASitemap,
-    /// The body is longer than [`Limits::octets`] after decompression.
+    /// The body is longer than [`Limits::bytes`] after decompression.
     TooLarge {
-        /// The limit, in octets.
+        /// The limit, in bytes.
         limit: u64,
     },
 }
@@ -231,7 +231,7 @@ impl fmt::Display for SitemapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotASitemap => f.write_str("the body is not a sitemap"),
-            Self::TooLarge { limit } => write!(f, "the sitemap is longer than {limit} octets"),
+            Self::TooLarge { limit } => write!(f, "the sitemap is longer than {limit} bytes"),
         }
     }
 }
@@ -244,8 +244,8 @@ impl std::error::Error for SitemapError {}
 pub enum Warning {
     /// More than [`PROTOCOL_ENTRIES`].
     ManyEntries,
-    /// More than [`PROTOCOL_OCTETS`].
-    ManyOctets,
+    /// More than [`PROTOCOL_BYTES`].
+    ManyBytes,
     /// A location of [`PROTOCOL_LOCATION`] characters or more.
     LongLocation,
     /// A location that is no http URI.
@@ -264,8 +264,8 @@ pub struct Summary {
     pub entries: u64,
     /// Entries on hosts that the sitemap may not speak for.
     pub foreign: u64,
-    /// Octets after decompression.
-    pub octets: u64,
+    /// Bytes after decompression.
+    pub bytes: u64,
     /// Whether the document ended before its end, or was not read to it.
     pub truncated: bool,
     /// Whether the file itself was gzip.
@@ -352,23 +352,19 @@ impl SitemapReader {
         self
     }
 
-    /// Whether more octets can change anything. A caller may stop the download when this is false.
+    /// Whether more bytes can change anything. A caller may stop the download when this is false.
     #[must_use]
     pub fn wants_more(&self) -> bool {
         !matches!(self.form, Form::Over(_))
     }
 
-    /// Reads the next octets of the body. Entries may be called back later than the octets that complete them, the last
-    /// ones by [`finish`](Self::finish). The octets are those after the `Content-Encoding` was removed, which is the client's business.
+    /// Reads the next bytes of the body. Entries may be called back later than the bytes that complete them, the last
+    /// ones by [`finish`](Self::finish). The bytes are those after the `Content-Encoding` was removed, which is the client's business.
     ///
     /// # Errors
     /// [`SitemapError`] as soon as it is clear that reading on is of no use; what was called back until then holds.
-    pub fn feed(
-        &mut self,
-        octets: &[u8],
-        mut on: impl FnMut(Item<'_>),
-    ) -> Result<(), SitemapError> {
-        let mut input = octets;
+    pub fn feed(&mut self, bytes: &[u8], mut on: impl FnMut(Item<'_>)) -> Result<(), SitemapError> {
+        let mut input = bytes;
         while !input.is_empty() {
             if let Form::Over(outcome) = self.form {
                 return outcome.map(|_| ());
@@ -378,7 +374,7 @@ impl SitemapReader {
                 Some(text) => self.read_direct(text, &mut on),
                 None => self.decode.step(&mut input, &mut self.window),
             }
-            // The first octets tell what it is, and whether there is any use in reading on.
+            // The first bytes tell what it is, and whether there is any use in reading on.
             let unknown = matches!(self.form, Form::Unknown) && !self.window.is_empty();
             let enough = self.parse_from.max(self.parse_again_from);
             if unknown || self.window.len() >= enough {
@@ -410,7 +406,7 @@ impl SitemapReader {
             kind: outcome?,
             entries: self.sort.entries,
             foreign: self.sort.foreign,
-            octets: self.decode.octets(),
+            bytes: self.decode.bytes(),
             truncated: self.sort.truncated,
             gunzipped: self.decode.is_gunzipped(),
             warnings: self.sort.warnings,
@@ -418,12 +414,12 @@ impl SitemapReader {
     }
 
     fn check_size(&mut self) {
-        let octets = self.decode.octets();
-        let limit = self.sort.limits.octets;
-        if octets > limit {
+        let bytes = self.decode.bytes();
+        let limit = self.sort.limits.bytes;
+        if bytes > limit {
             self.form = Form::Over(Err(SitemapError::TooLarge { limit }));
-        } else if octets > PROTOCOL_OCTETS {
-            self.sort.warn(Warning::ManyOctets);
+        } else if bytes > PROTOCOL_BYTES {
+            self.sort.warn(Warning::ManyBytes);
         }
     }
 

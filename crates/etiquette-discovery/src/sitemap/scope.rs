@@ -78,24 +78,24 @@ fn host_and_port(uri: &Uri) -> Option<(String, Option<u16>)> {
     Some((host, port))
 }
 
-/// Whether resolving would change nothing: no octet to encode, no dot segment, no fragment.
+/// Whether resolving would change nothing: no byte to encode, no dot segment, no fragment.
 fn is_in_one_form(path: &str) -> bool {
-    // Without a branch for each octet; what needs a second look is rare.
-    let octets = path.as_bytes();
-    let seen = octets
+    // Without a branch for each byte; what needs a second look is rare.
+    let bytes = path.as_bytes();
+    let seen = bytes
         .iter()
-        .fold(PLAIN, |seen, octet| seen | OCTETS[usize::from(*octet)]);
+        .fold(PLAIN, |seen, byte| seen | BYTES[usize::from(*byte)]);
     if seen & OTHER != 0 {
         return false;
     }
     // A dot in front of a segment may make it a dot segment.
     let dots = || {
         path.match_indices('.')
-            .any(|(at, _)| at == 0 || octets[at - 1] == b'/')
+            .any(|(at, _)| at == 0 || bytes[at - 1] == b'/')
     };
     let encoded_dots = || {
         path.match_indices('%')
-            .any(|(at, _)| matches!(octets[at + 1..], [b'2', b'e' | b'E', ..]))
+            .any(|(at, _)| matches!(bytes[at + 1..], [b'2', b'e' | b'E', ..]))
     };
     !(seen & DOT != 0 && dots() || seen & PERCENT != 0 && encoded_dots())
 }
@@ -105,11 +105,11 @@ const DOT: u8 = 1;
 const PERCENT: u8 = 2;
 const OTHER: u8 = 4;
 
-const OCTETS: [u8; 256] = {
-    let mut octets = [OTHER; 256];
+const BYTES: [u8; 256] = {
+    let mut bytes = [OTHER; 256];
     let mut at = 0u8;
     while at < 128 {
-        octets[at as usize] = match at {
+        bytes[at as usize] = match at {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => PLAIN,
             b'/' | b'-' | b'_' | b'~' | b'?' | b'=' | b'&' | b'+' | b',' | b':' | b';' | b'@' => {
                 PLAIN
@@ -121,5 +121,5 @@ const OCTETS: [u8; 256] = {
         };
         at += 1;
     }
-    octets
+    bytes
 };

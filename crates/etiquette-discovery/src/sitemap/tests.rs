@@ -36,7 +36,7 @@ fn read_in_pieces(reader: SitemapReader, body: &[u8], size: usize) -> Read {
     let mut outcome = reader.finish(&mut on);
     if let Ok(summary) = &mut outcome {
         // What follows the root is counted or not, depending on when it came.
-        summary.octets = 0;
+        summary.bytes = 0;
     }
     read.outcome = Some(outcome);
     read
@@ -193,7 +193,7 @@ fn feeds_that_serve_as_sitemaps() {
 }
 
 #[test]
-fn gzip_is_told_by_its_octets() {
+fn gzip_is_told_by_its_bytes() {
     let body = gzip(urlset("<url><loc>https://www.example.com/a</loc></url>").as_bytes());
     let plain = read(&body);
     assert_eq!(plain.pages, [page("a")]);
@@ -305,7 +305,7 @@ fn limits_warn_and_stop() {
     let bomb = gzip(&vec![b' '; 8 * 1024 * 1024]);
     assert!(bomb.len() < 16 * 1024);
     let mut reader =
-        SitemapReader::new(&URI.parse().unwrap()).limits(Limits::default().octets(1024 * 1024));
+        SitemapReader::new(&URI.parse().unwrap()).limits(Limits::default().bytes(1024 * 1024));
     assert_eq!(
         reader.feed(&bomb, |_| {}),
         Err(SitemapError::TooLarge { limit: 1024 * 1024 })
@@ -367,7 +367,7 @@ fn pieces_of_any_size_say_the_same() {
         );
     }
     let mut body = urlset(&body).into_bytes();
-    // One octet that is no UTF-8.
+    // One byte that is no UTF-8.
     let place = body.windows(5).position(|w| w == b"/306?").unwrap();
     body[place] = 0xff;
     let whole = read(&body);
@@ -388,7 +388,7 @@ fn a_byte_order_mark_in_the_middle_is_text() {
     let whole = read(&body);
     assert_eq!(whole.pages, [page("a%EF%BB%BF%EF%BB%BFb")]);
     let mut reader = SitemapReader::new(&URI.parse().unwrap());
-    // Each octet is read by itself, so that a window begins with each of them.
+    // Each byte is read by itself, so that a window begins with each of them.
     reader.parse_from = 1;
     assert_eq!(read_in_pieces(reader, body.as_bytes(), 1), whole);
 }
@@ -434,7 +434,7 @@ fn a_walk_ends() {
 
 proptest! {
     #[test]
-    fn no_octets_panic_and_pieces_change_nothing(
+    fn no_bytes_panic_and_pieces_change_nothing(
         body in proptest::collection::vec(
             proptest::sample::select(vec![
                 "<urlset>", "<url>", "<loc>", "https://www.example.com/", "</loc>", "</url>", "</urlset>", "&amp;", "&", ";",

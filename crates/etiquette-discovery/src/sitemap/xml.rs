@@ -28,7 +28,7 @@ pub(super) enum Step {
 
 /// How the reading of a window ended.
 pub(super) enum Ended {
-    /// This many octets were read; the rest wants more text.
+    /// This many bytes were read; the rest wants more text.
     At(usize),
     /// The root is closed: what follows is no part of the document.
     Closed,
@@ -427,7 +427,7 @@ impl Xml {
 /// Prefix and local name.
 fn split(name: &str) -> (&str, &str) {
     // Names are short: a loop is quicker than a search that wants to be quick.
-    match name.bytes().position(|octet| octet == b':') {
+    match name.bytes().position(|byte| byte == b':') {
         Some(colon) => (&name[..colon], &name[colon + 1..]),
         None => ("", name),
     }
@@ -470,7 +470,7 @@ pub(crate) fn unescaped(text: &str) -> String {
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        // The longest reference to a character has eight octets and a semicolon. Looking no further keeps this linear.
+        // The longest reference to a character has eight bytes and a semicolon. Looking no further keeps this linear.
         let known = rest
             .bytes()
             .take(MAX_REFERENCE_NAME)

@@ -5,9 +5,9 @@
 use etiquette_robots::{Cause, Pattern, ProductToken, Robots, RuleKind};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|octets: &[u8]| {
-    let at = octets.iter().position(|octet| *octet == 0).unwrap_or(octets.len());
-    let (file, path) = octets.split_at(at);
+fuzz_target!(|bytes: &[u8]| {
+    let at = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let (file, path) = bytes.split_at(at);
     let path = [b"/", path].concat();
     let robots = Robots::parse(file);
     let token: ProductToken = "a".parse().expect("a token");
@@ -23,10 +23,10 @@ fuzz_target!(|octets: &[u8]| {
     let best = group
         .rules()
         .into_iter()
-        .filter(|rule| Pattern::new(rule.octets()).matches(&path))
+        .filter(|rule| Pattern::new(rule.bytes()).matches(&path))
         .max_by_key(|rule| {
             let allow = rule.kind() == RuleKind::Allow;
-            let specificity = Pattern::new(rule.octets()).specificity();
+            let specificity = Pattern::new(rule.bytes()).specificity();
             (specificity, allow, std::cmp::Reverse(rule.line()))
         });
     assert_eq!(verdict.rule(), best.as_ref());

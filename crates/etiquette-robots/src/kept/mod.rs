@@ -93,7 +93,7 @@ struct RecordAt {
     line: u32,
     /// [`NONE`] before the first group.
     section: u32,
-    /// A place in [`KNOWN_NAMES`], or their number plus the octets of the name before the value.
+    /// A place in [`KNOWN_NAMES`], or their number plus the bytes of the name before the value.
     name: u32,
 }
 
@@ -191,7 +191,7 @@ impl Kept {
             .is_none_or(|wanted| wanted.contains(token))
     }
 
-    /// Octets on the heap.
+    /// Bytes on the heap.
     pub(crate) fn size(&self) -> usize {
         let extras = self.extras.as_ref().map_or(0, |extras| {
             size_of::<Extras>()
@@ -279,7 +279,7 @@ impl Kept {
     /// The best rule of a section for `target`, if one matches.
     pub(crate) fn best(&self, section: SectionId, target: &Target) -> Option<Hit> {
         let (plain, wild) = self.rules_of(section);
-        let best = self.best_plain(plain, target.octets());
+        let best = self.best_plain(plain, target.bytes());
         let floor = best.map_or(0, |best| best.specificity);
         let rules = &self.wild[wild.start as usize..wild.end as usize];
         let mut start = match wild.start.checked_sub(1) {
@@ -294,7 +294,7 @@ impl Kept {
                 break;
             }
             if rule.letters & !target.letters() != 0
-                || !pattern::matches(self.text(text.start, text.end), target.octets())
+                || !pattern::matches(self.text(text.start, text.end), target.bytes())
             {
                 continue;
             }
@@ -325,7 +325,7 @@ impl Kept {
         section: SectionId,
         target: &Target,
     ) -> Option<Hit> {
-        self.best_plain(self.rules_of(section).0, target.octets())
+        self.best_plain(self.rules_of(section).0, target.bytes())
     }
 
     fn best_plain(&self, rules: Range<u32>, url: &[u8]) -> Option<Hit> {

@@ -91,19 +91,19 @@ pub(super) fn odd_rules(rules: &[RuleDraft<'_>], scratch: &mut Vec<u8>) -> Vec<O
 }
 
 /// Makes one star of each run of stars from `start` on, and says whether there were any.
-fn collapse_stars(octets: &mut Vec<u8>, start: usize) -> bool {
-    if !octets[start..].windows(2).any(|pair| pair == b"**") {
+fn collapse_stars(bytes: &mut Vec<u8>, start: usize) -> bool {
+    if !bytes[start..].windows(2).any(|pair| pair == b"**") {
         return false;
     }
     let mut to = start;
-    for from in start..octets.len() {
-        if octets[from] == b'*' && to > start && octets[to - 1] == b'*' {
+    for from in start..bytes.len() {
+        if bytes[from] == b'*' && to > start && bytes[to - 1] == b'*' {
             continue;
         }
-        octets[to] = octets[from];
+        bytes[to] = bytes[from];
         to += 1;
     }
-    octets.truncate(to);
+    bytes.truncate(to);
     true
 }
 
@@ -118,7 +118,7 @@ fn limited(canonical: &[u8], allow: bool, wild_rules: usize) -> Option<&[u8]> {
     let beyond = without_last_star(canonical)
         .iter()
         .enumerate()
-        .filter(|(_, octet)| **octet == b'*')
+        .filter(|(_, byte)| **byte == b'*')
         .nth(most);
     match beyond {
         None => Some(canonical),
@@ -183,17 +183,17 @@ impl<'a> Rules<'a> {
 struct Key {
     section: SectionId,
     rule: u32,
-    /// The first octets of the prefix, as a number that sorts as they do.
+    /// The first bytes of the prefix, as a number that sorts as they do.
     head: u128,
 }
 
 fn head(prefix: &[u8]) -> u128 {
     match prefix.first_chunk() {
-        Some(octets) => u128::from_be_bytes(*octets),
+        Some(bytes) => u128::from_be_bytes(*bytes),
         None => {
-            let mut octets = [0; 16];
-            octets[..prefix.len()].copy_from_slice(prefix);
-            u128::from_be_bytes(octets)
+            let mut bytes = [0; 16];
+            bytes[..prefix.len()].copy_from_slice(prefix);
+            u128::from_be_bytes(bytes)
         }
     }
 }

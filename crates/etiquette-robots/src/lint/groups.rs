@@ -8,7 +8,7 @@ use crate::draft::{Draft, SectionId};
 use crate::kept::Kept;
 use crate::key::Key;
 use crate::lex::Lines;
-use crate::token::leading_octets;
+use crate::token::leading_bytes;
 use crate::verdict::{RuleAt, RuleKind};
 
 /// With more rules that have wildcards, rules are only compared with those that have none.
@@ -41,7 +41,7 @@ pub(super) fn check(text: &[u8], findings: &mut Vec<Finding>) -> bool {
 
 /// Rules over which another rule always wins: one that matches all that the rule matches, and outranks it.
 ///
-/// The rule itself is taken for a URL. Its wildcards are then octets that only a wildcard of another rule takes, so what
+/// The rule itself is taken for a URL. Its wildcards are then bytes that only a wildcard of another rule takes, so what
 /// matches it matches all that it matches.
 fn idle_rules(kept: &Kept, section: SectionId, found: &mut impl FnMut(u32, Problem)) {
     let with_wild = kept.wild_rules() <= MOST_WILD_RULES;
@@ -137,7 +137,7 @@ impl<'a> Groups<'a> {
                     }
                     let name = match line.value {
                         [b'*'] | [b'*', b' ' | b'\t', ..] => &line.value[..1],
-                        value => leading_octets(value),
+                        value => leading_bytes(value),
                     };
                     if name.is_empty() {
                         continue;

@@ -5,7 +5,7 @@ use crate::kept::MOST_WILDCARDS;
 use crate::key::Key;
 use crate::lex::{Line, Lines, RawLine};
 use crate::record;
-use crate::token::leading_octets;
+use crate::token::leading_bytes;
 use crate::url;
 
 /// Longer Crawl-delays are not waited for by the budget of `tower-etiquette` either.
@@ -159,7 +159,7 @@ impl Checker {
         let read = if line.value.starts_with(b"* ") || line.value.starts_with(b"*\t") {
             &line.value[..1]
         } else {
-            leading_octets(line.value)
+            leading_bytes(line.value)
         };
         if read.is_empty() {
             self.found(line.number, Problem::NoName(excerpt(line.value)));
@@ -199,7 +199,7 @@ impl Checker {
             self.found(number, Problem::DollarWithinRule(excerpt(value)));
         }
         if value
-            .split(|&octet| octet == b'*')
+            .split(|&byte| byte == b'*')
             .filter(|part| !part.is_empty())
             .count()
             > MOST_WILDCARDS
@@ -213,7 +213,7 @@ impl Checker {
 fn is_slip(written: &[u8], name: &[u8]) -> bool {
     let fold = |text: &[u8]| -> Vec<u8> {
         text.iter()
-            .filter(|octet| octet.is_ascii_alphanumeric())
+            .filter(|byte| byte.is_ascii_alphanumeric())
             .map(u8::to_ascii_lowercase)
             .collect()
     };

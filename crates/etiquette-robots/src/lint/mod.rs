@@ -19,7 +19,7 @@ mod lines;
 use std::fmt;
 
 use crate::lex;
-use crate::robots::{MAX_OCTETS, Unusable};
+use crate::robots::{MAX_BYTES, Unusable};
 
 /// One problem and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub enum Problem {
     DelayTooLong(String),
     /// A sitemap must be given as a full http or https URL.
     SitemapNotAbsolute(String),
-    /// Octets that are not UTF-8.
+    /// Bytes that are not UTF-8.
     NotUtf8,
     /// Nothing from this line on is read: the file is too long. Crawlers read 500 KiB.
     TooLong,
@@ -224,7 +224,7 @@ impl fmt::Display for Problem {
             Self::SitemapNotAbsolute(value) => {
                 write!(f, "sitemap `{value}` is no full http or https URL")
             }
-            Self::NotUtf8 => f.write_str("octets that are not UTF-8"),
+            Self::NotUtf8 => f.write_str("bytes that are not UTF-8"),
             Self::TooLong => f.write_str("nothing from here on is read: the file is over 500 KiB"),
             Self::OverLimit(rule) => write!(f, "`{rule}` has more wildcards than are matched"),
             Self::NeverDecides { rule, other } => {
@@ -252,8 +252,8 @@ impl fmt::Display for Problem {
 /// Takes time linear in the file, and for [`Problem::NeverDecides`] the number of rules times that of those with
 /// wildcards; beyond 2,000 of those it looks at rules without wildcards only.
 #[must_use]
-pub fn lint(octets: &[u8]) -> Vec<Finding> {
-    let counted = lex::cut(octets, MAX_OCTETS);
+pub fn lint(bytes: &[u8]) -> Vec<Finding> {
+    let counted = lex::cut(bytes, MAX_BYTES);
     let text = lex::without_byte_order_mark(counted);
     let mut findings = lines::check(text);
     if !groups::check(text, &mut findings) {
@@ -265,7 +265,7 @@ pub fn lint(octets: &[u8]) -> Vec<Finding> {
             problem: Problem::Unusable(what),
         });
     }
-    if counted.len() < octets.len() {
+    if counted.len() < bytes.len() {
         findings.push(Finding {
             line: lex::Lines::new(counted).count() as u32 + 1,
             problem: Problem::TooLong,
@@ -275,10 +275,10 @@ pub fn lint(octets: &[u8]) -> Vec<Finding> {
     findings
 }
 
-/// `octets` as text of at most 80 characters.
-fn excerpt(octets: &[u8]) -> String {
+/// `bytes` as text of at most 80 characters.
+fn excerpt(bytes: &[u8]) -> String {
     const MOST: usize = 80;
-    let text = String::from_utf8_lossy(octets);
+    let text = String::from_utf8_lossy(bytes);
     match text.char_indices().nth(MOST) {
         None => text.into_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),

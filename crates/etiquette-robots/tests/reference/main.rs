@@ -1,4 +1,4 @@
-//! The crate against a slow reading of RFC 9309: generated files, octet soup, and real files where they are there.
+//! The crate against a slow reading of RFC 9309: generated files, byte soup, and real files where they are there.
 
 mod naive;
 
@@ -96,30 +96,30 @@ proptest! {
     fn a_pattern_matches_as_the_reference_does(rule in rule_path(), url in path()) {
         let url = format!("/{url}");
         let pattern = Pattern::new(rule.as_bytes());
-        let (matches, octets) = naive::pattern(rule.as_bytes(), url.as_bytes());
+        let (matches, bytes) = naive::pattern(rule.as_bytes(), url.as_bytes());
         prop_assert_eq!(pattern.matches(url.as_bytes()), matches);
-        prop_assert_eq!(pattern.specificity(), octets);
+        prop_assert_eq!(pattern.specificity(), bytes);
     }
 
     #[test]
-    fn any_octets_can_be_read(octets in prop::collection::vec(any::<u8>(), 0..300), url in prop::collection::vec(any::<u8>(), 0..30)) {
-        let robots = Robots::parse(&octets);
+    fn any_bytes_can_be_read(bytes in prop::collection::vec(any::<u8>(), 0..300), url in prop::collection::vec(any::<u8>(), 0..30)) {
+        let robots = Robots::parse(&bytes);
         let verdict = robots.group(&token("a")).check(&url);
         prop_assert_eq!(verdict.allowed(), verdict.rule().is_none_or(|rule| rule.kind() == RuleKind::Allow));
-        let _ = lint(&octets);
+        let _ = lint(&bytes);
     }
 
     #[test]
-    fn records_in_any_octets_keep_the_limits(parts in prop::collection::vec((line(), prop::collection::vec(any::<u8>(), 0..6)), 0..30)) {
-        let octets: Vec<u8> = parts.iter().flat_map(|(line, junk)| [line.as_bytes(), junk].concat()).collect();
-        let robots = Robots::parse(&octets);
+    fn records_in_any_bytes_keep_the_limits(parts in prop::collection::vec((line(), prop::collection::vec(any::<u8>(), 0..6)), 0..30)) {
+        let bytes: Vec<u8> = parts.iter().flat_map(|(line, junk)| [line.as_bytes(), junk].concat()).collect();
+        let robots = Robots::parse(&bytes);
         for name in robots.group_names() {
             if name != "*" {
                 let group = robots.named_group(&token(name));
                 prop_assert!(group.is_some(), "{}", name);
             }
         }
-        for finding in lint(&octets) {
+        for finding in lint(&bytes) {
             prop_assert!(finding.line() >= 1);
         }
     }

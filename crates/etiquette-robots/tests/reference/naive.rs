@@ -3,8 +3,8 @@
 /// A unit of a normalised path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Unit {
-    /// An octet of the percent-encoded form.
-    Octet(u8),
+    /// A byte of the percent-encoded form.
+    Byte(u8),
     /// `*` of a rule.
     Any,
     /// `$` at the end of a rule.
@@ -14,28 +14,28 @@ enum Unit {
 const UNRESERVED: &str = "-._~";
 const RESERVED: &str = ":/?#[]@!$&'()*+,;=%";
 
-/// 2.2.2: octets outside the URI characters are encoded, unreserved ones decoded, reserved ones stay as they are.
+/// 2.2.2: bytes outside the URI characters are encoded, unreserved ones decoded, reserved ones stay as they are.
 fn normalise(text: &[u8], rule: bool) -> Vec<Unit> {
     let mut units = Vec::new();
     let mut at = 0;
     while at < text.len() {
-        let octet = text[at];
-        let escaped = (octet == b'%')
+        let byte = text[at];
+        let escaped = (byte == b'%')
             .then(|| text.get(at + 1..at + 3))
             .flatten()
             .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
             .map(|digits| u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap());
         at += if escaped.is_some() { 3 } else { 1 };
-        let value = escaped.unwrap_or(octet);
+        let value = escaped.unwrap_or(byte);
         let c = value as char;
         let plain = value.is_ascii_alphanumeric() || UNRESERVED.contains(c);
         let delimiter = value.is_ascii() && RESERVED.contains(c) && c != '*' && c != '$';
         match escaped {
             None if c == '*' && rule => units.push(Unit::Any),
             None if c == '$' && rule && at == text.len() => units.push(Unit::End),
-            None if delimiter => units.push(Unit::Octet(value)),
-            _ if plain => units.push(Unit::Octet(value)),
-            _ => units.extend(format!("%{value:02X}").bytes().map(Unit::Octet)),
+            None if delimiter => units.push(Unit::Byte(value)),
+            _ if plain => units.push(Unit::Byte(value)),
+            _ => units.extend(format!("%{value:02X}").bytes().map(Unit::Byte)),
         }
     }
     units
@@ -51,7 +51,7 @@ fn matches(rule: &[Unit], url: &[Unit]) -> bool {
             match unit {
                 Unit::Any => next[at] = places[..=at].contains(&true),
                 Unit::End => next[at] = places[at] && at == url.len(),
-                Unit::Octet(_) => next[at] = at > 0 && places[at - 1] && url[at - 1] == *unit,
+                Unit::Byte(_) => next[at] = at > 0 && places[at - 1] && url[at - 1] == *unit,
             }
         }
         places = next;
@@ -59,7 +59,7 @@ fn matches(rule: &[Unit], url: &[Unit]) -> bool {
     places.contains(&true)
 }
 
-/// Whether the rule matches, and its octets.
+/// Whether the rule matches, and its bytes.
 pub(crate) fn pattern(rule: &[u8], url: &[u8]) -> (bool, u32) {
     let units = normalise(rule, true);
     let matches = !units.is_empty() && matches(&units, &normalise(url, false));
@@ -92,26 +92,26 @@ impl File {
     pub(crate) fn read(file: &[u8]) -> Self {
         let file = file.strip_prefix("\u{feff}".as_bytes()).unwrap_or(file);
         let mut unified: Vec<u8> = Vec::new();
-        for (at, &octet) in file.iter().enumerate() {
-            match octet {
+        for (at, &byte) in file.iter().enumerate() {
+            match byte {
                 b'\r' if file.get(at + 1) == Some(&b'\n') => {}
                 b'\r' => unified.push(b'\n'),
-                _ => unified.push(octet),
+                _ => unified.push(byte),
             }
         }
         let mut groups: Vec<Group> = Vec::new();
         let mut names_go_on = false;
-        for (number, line) in unified.split(|&octet| octet == b'\n').enumerate() {
+        for (number, line) in unified.split(|&byte| byte == b'\n').enumerate() {
             let line = line
-                .split(|&octet| octet == b'#')
+                .split(|&byte| byte == b'#')
                 .next()
                 .unwrap()
                 .trim_ascii();
-            let (key, value) = match line.iter().position(|&octet| octet == b':') {
+            let (key, value) = match line.iter().position(|&byte| byte == b':') {
                 Some(colon) => (&line[..colon], &line[colon + 1..]),
                 None => {
                     let words: Vec<&[u8]> = line
-                        .split(|octet| octet.is_ascii_whitespace())
+                        .split(|byte| byte.is_ascii_whitespace())
                         .filter(|word| !word.is_empty())
                         .collect();
                     match words[..] {
@@ -134,7 +134,7 @@ impl File {
                     names_go_on = true;
                     let name: String = value
                         .iter()
-                        .map(|&octet| octet as char)
+                        .map(|&byte| byte as char)
                         .take_while(|c| c.is_ascii_alphabetic() || "-_".contains(*c))
                         .collect();
                     let name = if value == b"*" || value.starts_with(b"* ") {

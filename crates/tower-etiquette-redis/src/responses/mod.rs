@@ -20,7 +20,7 @@ use crate::{RedisStore, hash};
 use pieces::{Reader, Writer};
 use record::Record;
 
-/// The octets of one piece.
+/// The bytes of one piece.
 const PIECE: usize = 256 << 10;
 /// How many pieces are under way at once: a large body neither blocks the connection for others nor is sent twice.
 const PIECES_AT_ONCE: usize = 4;
@@ -300,8 +300,8 @@ impl RedisStore {
         let name = &names.body(id);
         for (first, pieces) in body.chunks(PIECE * PIECES_AT_ONCE).enumerate() {
             let mut pipe = redis::pipe();
-            for (piece, octets) in pieces.chunks(PIECE).enumerate() {
-                pipe.hset(name, first * PIECES_AT_ONCE + piece, octets)
+            for (piece, bytes) in pieces.chunks(PIECE).enumerate() {
+                pipe.hset(name, first * PIECES_AT_ONCE + piece, bytes)
                     .ignore();
             }
             pipe.pexpire(name, keep).ignore();

@@ -8,7 +8,7 @@ use super::record::{Record, new_body};
 use super::{Names, PIECE, PIECES_AT_ONCE};
 use crate::RedisStore;
 
-/// So long a body stays whose next octets do not come: what a process that died has begun vanishes then.
+/// So long a body stays whose next bytes do not come: what a process that died has begun vanishes then.
 const UNFINISHED: i64 = 10 * 60_000;
 
 pub(super) struct Reader {
@@ -113,13 +113,13 @@ impl Writer {
 }
 
 impl BodyWriter for Writer {
-    fn write(mut self: Box<Self>, octets: Bytes) -> StoreFuture<'static, Box<dyn BodyWriter>> {
+    fn write(mut self: Box<Self>, bytes: Bytes) -> StoreFuture<'static, Box<dyn BodyWriter>> {
         Box::pin(async move {
-            self.length += octets.len() as u64;
+            self.length += bytes.len() as u64;
             if self.length > self.store.0.settings.max_body as u64 {
                 return Err(StoreFailed::new("keep a body", "it is too large"));
             }
-            self.rest.extend_from_slice(&octets);
+            self.rest.extend_from_slice(&bytes);
             let mut pieces = Vec::new();
             while self.rest.len() >= PIECE {
                 pieces.push(self.rest.split_to(PIECE).freeze());

@@ -1,4 +1,4 @@
-//! A head in octets: pieces, each with its length in front.
+//! A head in bytes: pieces, each with its length in front.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -88,8 +88,8 @@ impl Record {
     }
 
     /// `None` for what is not a record of this URL.
-    pub(super) fn decode(octets: &[u8], url: &str) -> Option<Self> {
-        let mut pieces = Pieces(octets);
+    pub(super) fn decode(bytes: &[u8], url: &str) -> Option<Self> {
+        let mut pieces = Pieces(bytes);
         if pieces.next()? != LAYOUT || pieces.next()? != url.as_bytes() {
             return None;
         }
@@ -158,8 +158,8 @@ impl<'a> Pieces<'a> {
     }
 
     fn number(&mut self) -> Option<u64> {
-        let octets = self.next()?.try_into().ok()?;
-        Some(u64::from_be_bytes(octets))
+        let bytes = self.next()?.try_into().ok()?;
+        Some(u64::from_be_bytes(bytes))
     }
 }
 
@@ -186,8 +186,8 @@ fn write_selecting(out: &mut Vec<u8>, selecting: &Selecting) {
     }
 }
 
-fn read_selecting(octets: &[u8]) -> Option<Selecting> {
-    let mut pieces = Pieces(octets);
+fn read_selecting(bytes: &[u8]) -> Option<Selecting> {
+    let mut pieces = Pieces(bytes);
     let mut fields = Vec::new();
     while !pieces.0.is_empty() {
         let name = std::str::from_utf8(pieces.next()?).ok()?;

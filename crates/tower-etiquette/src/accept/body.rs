@@ -8,7 +8,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 pin_project! {
-    /// The response body: the inner one, after the octets of it that were looked at.
+    /// The response body: the inner one, after the bytes of it that were looked at.
     pub struct ResponseBody<B: Body> {
         #[pin]
         state: State<B>,
@@ -45,10 +45,10 @@ impl<B: Body> Peeked<B> {
         }
     }
 
-    /// Takes frames out until `octets` are there, the body ends or fails, or so many frames have come that the rest
+    /// Takes frames out until `bytes` are there, the body ends or fails, or so many frames have come that the rest
     /// does not matter.
-    pub(super) fn poll_peek(&mut self, cx: &mut Context<'_>, octets: usize) -> Poll<()> {
-        while self.end.is_none() && self.frames.len() < octets && self.len() < octets {
+    pub(super) fn poll_peek(&mut self, cx: &mut Context<'_>, bytes: usize) -> Poll<()> {
+        while self.end.is_none() && self.frames.len() < bytes && self.len() < bytes {
             match self.body.as_mut().poll_frame(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Some(Ok(frame))) => self.frames.push_back(frame),
@@ -64,7 +64,7 @@ impl<B: Body> Peeked<B> {
         matches!(self.end, Some(End::Failed(_)))
     }
 
-    /// The first octets that were taken out, at most `limit`.
+    /// The first bytes that were taken out, at most `limit`.
     pub(super) fn first(&self, limit: usize) -> Vec<u8> {
         let mut first = Vec::new();
         for data in self.frames.iter().filter_map(Frame::data_ref) {

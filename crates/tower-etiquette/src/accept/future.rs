@@ -18,7 +18,7 @@ use crate::BoxError;
 pin_project! {
     /// The future of [`AcceptService`](super::AcceptService).
     ///
-    /// **Cancel safety**: dropping it drops the inner future or, while the first octets are awaited, the response.
+    /// **Cancel safety**: dropping it drops the inner future or, while the first bytes are awaited, the response.
     pub struct ResponseFuture<F, B: Body> {
         #[pin]
         state: State<F, B>,
@@ -110,7 +110,7 @@ impl Asked {
         }
         match accept::judge(&self.accept, content_type) {
             Acceptability::Refuse => Judged::Refuse(TypeRefusal::UnwantedType),
-            // The middle of a file does not show what it is, nor do compressed octets.
+            // The middle of a file does not show what it is, nor do compressed bytes.
             Acceptability::Sniff
                 if head.status != StatusCode::PARTIAL_CONTENT && !is_coded(&head.headers) =>
             {

@@ -6,7 +6,7 @@
 //! **Defaults**: a request without Accept gets the layer's; a caller's own Accept stays and is what answers are judged
 //! by. A 406 is an error that names the Accept that was sent; nothing is asked for a second time. Answers of another
 //! type are handed on unless [`AcceptLayer::refuse_others`] says otherwise; then a 2xx whose Content-Type was not asked
-//! for is dropped unread, and where the type says nothing, at most 512 octets are looked at (RFC 9110, 8.3), if no
+//! for is dropped unread, and where the type says nothing, at most 512 bytes are looked at (RFC 9110, 8.3), if no
 //! content coding hides them. HEAD, and answers other than 2xx, are never judged.
 //!
 //! ```

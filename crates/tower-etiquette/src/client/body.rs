@@ -13,14 +13,14 @@ use http_body_util::{BodyExt, Full};
 
 use crate::{Body, BoxError};
 
-/// A request body: octets in memory, cheap to clone, so that a request can be sent again after a pause or a redirect.
+/// A request body: bytes in memory, cheap to clone, so that a request can be sent again after a pause or a redirect.
 /// Empty by default.
 #[derive(Clone, Default)]
 pub struct RequestBody(Full<Bytes>);
 
 impl<T: Into<Bytes>> From<T> for RequestBody {
-    fn from(octets: T) -> Self {
-        Self(Full::new(octets.into()))
+    fn from(bytes: T) -> Self {
+        Self(Full::new(bytes.into()))
     }
 }
 
@@ -50,9 +50,9 @@ impl fmt::Debug for RequestBody {
     }
 }
 
-/// A response body after decompression. It never yields more octets than the client's `max_body`.
+/// A response body after decompression. It never yields more bytes than the client's `max_body`.
 ///
-/// Dropping it gives the host's place back.
+/// Dropping it gives the host's permit back.
 pub struct ResponseBody {
     body: Body,
     left: u64,
@@ -68,7 +68,7 @@ impl ResponseBody {
         }
     }
 
-    /// The whole body, if it has at most `limit` octets.
+    /// The whole body, if it has at most `limit` bytes.
     ///
     /// # Errors
     /// [`BodyError::TooLarge`] as soon as more have come, [`BodyError::Broken`] when the body breaks off or takes too
@@ -90,15 +90,15 @@ impl ResponseBody {
         Ok(all.freeze())
     }
 
-    /// The whole body as text, if it has at most `limit` octets. The charset is that of Content-Type, UTF-8 without one;
+    /// The whole body as text, if it has at most `limit` bytes. The charset is that of Content-Type, UTF-8 without one;
     /// a byte order mark wins over both. What cannot be decoded becomes U+FFFD.
     ///
     /// # Errors
     /// Those of [`ResponseBody::bytes`].
     pub async fn text(self, limit: usize) -> Result<String, BodyError> {
         let encoding = self.encoding;
-        let octets = self.bytes(limit).await?;
-        Ok(encoding.decode(&octets).0.into_owned())
+        let bytes = self.bytes(limit).await?;
+        Ok(encoding.decode(&bytes).0.into_owned())
     }
 }
 
@@ -142,8 +142,8 @@ impl HttpBody for ResponseBody {
             .as_ref()
             .map(|frame| frame.as_ref().map(Frame::data_ref))
         {
-            let octets = data.map_or(0, |data| data.len() as u64);
-            match self.left.checked_sub(octets) {
+            let bytes = data.map_or(0, |data| data.len() as u64);
+            match self.left.checked_sub(bytes) {
                 Some(left) => self.left = left,
                 None => return Poll::Ready(Some(Err(BodyError::TooLarge.into()))),
             }
@@ -172,7 +172,7 @@ impl fmt::Debug for ResponseBody {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// It has more octets than the limit.
+    /// It has more bytes than the limit.
     TooLarge,
     /// It broke off or took too long.
     Broken(BoxError),

@@ -78,7 +78,7 @@ impl Client {
     /// connection.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the host's queue or gives its place back.
+    /// Dropping the future leaves the host's queue or gives its permit back.
     pub async fn get(&self, url: &str) -> Result<Response<ResponseBody>, Error> {
         self.get_for(url, Purpose::default()).await
     }
@@ -228,13 +228,13 @@ impl<St: ResponseStore> ClientBuilder<St> {
         }
     }
 
-    /// Gives hosts whose names lead to one address a second budget, which they share: places, and a gap that follows the
+    /// Gives hosts whose names lead to one address a second budget, which they share: permits, and a delay that follows the
     /// machine's latency, under `policy`. A thousand virtual hosts on one machine are then not asked a thousand times at
     /// once. Off by default.
     ///
-    /// Each host keeps its own budget, and its pauses, strikes, Crawl-delay and robots.txt are its own; of `policy` only
-    /// places, gaps and waits count. [`HostPolicy::new`] means one request at a time for all hosts of an address: right
-    /// for a small machine, slow for the front end of a thousand sites, which bears more places.
+    /// Each host keeps its own budget, and its pauses, backoff level, Crawl-delay and robots.txt are its own; of `policy` only
+    /// permits, delays and waits count. [`HostPolicy::new`] means one request at a time for all hosts of an address: right
+    /// for a small machine, slow for the front end of a thousand sites, which bears more at once.
     ///
     /// A name is held to one of its addresses, looked up anew after five minutes, and to the next one after a connection
     /// that failed, which costs its request an error. A machine with several addresses counts as several. When a name
@@ -287,10 +287,10 @@ impl<St: ResponseStore> ClientBuilder<St> {
         self
     }
 
-    /// The most octets of a body after decompression; default 64 MiB.
+    /// The most bytes of a body after decompression; default 64 MiB.
     #[must_use]
-    pub fn max_body(mut self, octets: u64) -> Self {
-        self.max_body = octets;
+    pub fn max_body(mut self, bytes: u64) -> Self {
+        self.max_body = bytes;
         self
     }
 

@@ -33,7 +33,7 @@
 //! | response head, from the start of an attempt | 30 s | [`head_timeout`](ClientBuilder::head_timeout) |
 //! | silence within a body | 30 s | [`idle_timeout`](ClientBuilder::idle_timeout) |
 //! | an attempt, from its start to the end of the body | 5 min | [`total_timeout`](ClientBuilder::total_timeout) |
-//! | octets of a body after decompression | 64 MiB | [`max_body`](ClientBuilder::max_body) |
+//! | bytes of a body after decompression | 64 MiB | [`max_body`](ClientBuilder::max_body) |
 //! | redirects | 10 | [`max_redirects`](ClientBuilder::max_redirects) |
 //!
 //! Waiting for a host's budget or for the end of a pause counts for none of them: it is bounded by the `max_wait` of

@@ -470,7 +470,7 @@ mod tests {
         tokio::time::advance(FAILED).await;
         book.says(&["1.1.1.1"]);
         assert_eq!(addresses.of_name("a.example").await, Ok(at("1.1.1.1")));
-        // Later trouble does not move a name that is in use.
+        // A later failure does not move a name that is in use.
         book.says(&[]);
         tokio::time::advance(Duration::from_secs(100)).await;
         assert_eq!(addresses.of_name("a.example").await, Ok(at("1.1.1.1")));

@@ -69,7 +69,9 @@ fn identity() -> Identity {
 }
 
 fn builder() -> ClientBuilder {
-    let policy = HostPolicy::new().min_gap(Duration::ZERO).latency_factor(0);
+    let policy = HostPolicy::new()
+        .min_delay(Duration::ZERO)
+        .latency_factor(0);
     Client::builder(identity()).hosts(Hosts::new(policy))
 }
 
@@ -289,9 +291,9 @@ mod signed {
                 async move { answer }
             }));
             let start = "http://site.example/".parse().unwrap();
-            let permit = Session::new().permit(&start).unwrap();
+            let grant = Session::new().grant(&start).unwrap();
             let page = client
-                .get_for(&start.to_string(), Purpose::UserFetch(permit))
+                .get_for(&start.to_string(), Purpose::UserFetch(grant))
                 .await
                 .unwrap();
             assert_eq!(page.status(), 200);

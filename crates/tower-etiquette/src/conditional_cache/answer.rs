@@ -16,7 +16,7 @@ use http::header::{
 use http::{Method, Response, StatusCode};
 
 use super::body::Answer;
-use super::pieces::Octets;
+use super::pieces::StoredBody;
 use crate::Facts;
 
 /// The name under which this cache stands in `Cache-Status`.
@@ -104,7 +104,7 @@ impl Shape {
 pub(super) fn answer(
     variant: &Variant,
     shape: &Shape,
-    body: Octets,
+    body: StoredBody,
     status: CacheStatus,
     now: &Now,
     mut facts: Facts,

@@ -1,4 +1,4 @@
-//! A body whose middle is still on its way, between stored octets.
+//! A body whose middle is still on its way, between stored bytes.
 
 use std::fmt;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use crate::BoxError;
 use crate::passed::Passed;
 
 pin_project! {
-    /// Stored octets, those of `body`, and stored ones again. A body that does not have exactly the octets that were
+    /// Stored bytes, those of `body`, and stored ones again. A body that does not have exactly the bytes that were
     /// promised for it is an error: what comes after it would stand in the wrong place.
     pub(super) struct Around<B> {
         before: Bytes,
@@ -69,13 +69,13 @@ where
                 }
             };
             // Trailers are those of a part, and no news about the whole.
-            let Some(octets) = frame else { continue };
-            let Some(left) = this.left.checked_sub(octets.len() as u64) else {
+            let Some(bytes) = frame else { continue };
+            let Some(left) = this.left.checked_sub(bytes.len() as u64) else {
                 (*this.ended, *this.after) = (true, Bytes::new());
                 return Poll::Ready(Some(Err(OtherLength.into())));
             };
             *this.left = left;
-            return Poll::Ready(Some(Ok(Frame::data(octets))));
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         let after = std::mem::take(this.after);
         Poll::Ready((!after.is_empty()).then(|| Ok(Frame::data(after))))

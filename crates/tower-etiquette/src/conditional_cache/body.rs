@@ -59,8 +59,8 @@ impl<B> ResponseBody<B> {
 impl Answer {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self {
-            Self::Stored(octets) if octets.is_empty() => Poll::Ready(None),
-            Self::Stored(octets) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(octets))))),
+            Self::Stored(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Stored(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Pieces(pieces) => pieces.poll_frame(cx),
             Self::Shared(reader) => reader.poll_frame(cx),
             Self::Passing(body) => body.as_mut().poll_frame(cx),
@@ -90,7 +90,7 @@ where
         match &self.kind {
             Kind::Passing { body } => body.is_end_stream(),
             Kind::Answer { answer } => match answer {
-                Answer::Stored(octets) => octets.is_empty(),
+                Answer::Stored(bytes) => bytes.is_empty(),
                 Answer::Pieces(pieces) => pieces.left() == 0,
                 Answer::Shared(reader) => reader.is_end_stream(),
                 Answer::Passing(body) => body.is_end_stream(),
@@ -102,7 +102,7 @@ where
         match &self.kind {
             Kind::Passing { body } => body.size_hint(),
             Kind::Answer { answer } => match answer {
-                Answer::Stored(octets) => SizeHint::with_exact(octets.len() as u64),
+                Answer::Stored(bytes) => SizeHint::with_exact(bytes.len() as u64),
                 Answer::Pieces(pieces) => SizeHint::with_exact(pieces.left()),
                 Answer::Shared(reader) => reader.size_hint(),
                 Answer::Passing(body) => body.size_hint(),

@@ -2,7 +2,7 @@
 
 use etiquette_core::Now;
 use etiquette_core::cache_policy::{
-    Extent, Forward, RequestDirectives, Reuse, Trouble, ask_conditionally, is_conditional,
+    Extent, Forward, RequestDirectives, Reuse, StaleAllowed, ask_conditionally, is_conditional,
 };
 use etiquette_core::store::Variant;
 use http::Method;
@@ -24,14 +24,14 @@ pub(super) enum Step<'a> {
     AnswerAndAsk {
         variant: &'a Variant,
         shape: Shape,
-        trouble: Trouble,
+        stale_allowed: StaleAllowed,
         ttl: i64,
     },
     /// The origin is asked, with the validators of the stored response if there is one.
     Ask {
         stored: Option<&'a Variant>,
         forward: Forward,
-        trouble: Trouble,
+        stale_allowed: StaleAllowed,
         ttl: i64,
     },
     /// The caller does not want the origin to be asked.
@@ -92,7 +92,7 @@ pub(super) fn consider<'a, St>(
             Step::Ask {
                 stored: None,
                 forward,
-                trouble: Trouble::default(),
+                stale_allowed: StaleAllowed::default(),
                 ttl: 0,
             }
         };
@@ -103,11 +103,11 @@ pub(super) fn consider<'a, St>(
             shape,
             ttl,
         },
-        Reuse::StaleWhileRevalidate { trouble, ttl } if !wishes.only_if_cached => {
+        Reuse::StaleWhileRevalidate { stale_allowed, ttl } if !wishes.only_if_cached => {
             Step::AnswerAndAsk {
                 variant,
                 shape,
-                trouble,
+                stale_allowed,
                 ttl,
             }
         }
@@ -120,18 +120,18 @@ pub(super) fn consider<'a, St>(
         _ if wishes.only_if_cached => Step::Refuse,
         Reuse::Validate {
             forward,
-            trouble,
+            stale_allowed,
             ttl,
         } => Step::Ask {
             stored: Some(variant),
             forward,
-            trouble,
+            stale_allowed,
             ttl,
         },
         _ => Step::Ask {
             stored: Some(variant),
             forward: Forward::Stale,
-            trouble: Trouble::default(),
+            stale_allowed: StaleAllowed::default(),
             ttl: 0,
         },
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etiquette_core::cache_policy::{
-    CacheStatus, Exchange, Forward, Selecting, Trouble, ask_conditionally, ask_which, asks_about,
+    CacheStatus, Exchange, Forward, Selecting, StaleAllowed, ask_conditionally, ask_which,
+    asks_about,
 };
 use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
 use etiquette_core::{Now, Refusal};
@@ -31,7 +32,7 @@ pub(super) struct Fetch<St> {
     pub(super) stored: Option<Variant>,
     pub(super) forward: Forward,
     /// What the stored response is good for when this fails.
-    pub(super) trouble: Trouble,
+    pub(super) stale_allowed: StaleAllowed,
     /// What is left of its life.
     pub(super) ttl: i64,
     /// The stored responses that a new one replaces.
@@ -39,7 +40,7 @@ pub(super) struct Fetch<St> {
     pub(super) hints: Hints,
 }
 
-/// What is stored beside what could answer the request, and may spare the origin octets.
+/// What is stored beside what could answer the request, and may spare the origin bytes.
 #[derive(Default)]
 pub(super) struct Hints {
     /// A part of what the request asks for.
@@ -93,7 +94,7 @@ impl<St: ResponseStore> Fetch<St> {
         };
         let exchange = exchange(asked, self.shared.clock.now(), response.extensions());
         let status = response.status();
-        if self.trouble.covers(status)
+        if self.stale_allowed.covers(status)
             && let Some(variant) = &self.stored
         {
             return Landed::Stored {
@@ -105,7 +106,7 @@ impl<St: ResponseStore> Fetch<St> {
                 facts: facts(&response),
             };
         }
-        if let Some((part, octets)) = held {
+        if let Some((part, bytes)) = held {
             if status == StatusCode::RANGE_NOT_SATISFIABLE {
                 drop(response);
                 return self.again(inner, ticket).await;
@@ -113,7 +114,7 @@ impl<St: ResponseStore> Fetch<St> {
             if status != StatusCode::PARTIAL_CONTENT {
                 return self.arrived(response, &exchange, ticket).await;
             }
-            return match self.completed(&part, &octets, response, &exchange) {
+            return match self.completed(&part, &bytes, response, &exchange) {
                 Some(whole) => self.arrived(whole, &exchange, ticket).await,
                 None => self.again(inner, ticket).await,
             };
@@ -181,7 +182,7 @@ impl<St: ResponseStore> Fetch<St> {
     fn failed(&self, error: BoxError) -> Landed {
         // A refusal of our own layers is no silence of the origin: its caller is to hear the reason.
         if let Some(variant) = &self.stored
-            && self.trouble.on_silence
+            && self.stale_allowed.on_silence
             && Refusal::find(&*error).is_none()
         {
             return Landed::Stored {

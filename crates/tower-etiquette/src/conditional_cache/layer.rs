@@ -71,12 +71,12 @@ impl ConditionalCacheLayer {
         }
     }
 
-    /// At most so many octets of heads and bodies in memory; what was unused for longest goes first. Default: 64 MiB.
+    /// At most so many bytes of heads and bodies in memory; what was unused for longest goes first. Default: 64 MiB.
     ///
     /// The layer begins with an empty store. For another store, see [`ConditionalCacheLayer::store`].
     #[must_use]
-    pub fn max_bytes(self, octets: usize) -> Self {
-        self.store(MemoryStore::new(octets))
+    pub fn max_bytes(self, bytes: usize) -> Self {
+        self.store(MemoryStore::new(bytes))
     }
 }
 
@@ -121,14 +121,14 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
         self.change(|shared| shared.policy.shared = true)
     }
 
-    /// The largest body that is stored as a whole, in octets. Larger ones pass through, and are stored on their way by a
+    /// The largest body that is stored as a whole, in bytes. Larger ones pass through, and are stored on their way by a
     /// store that takes pieces ([`ResponseStore::write`]). Default: 4 MiB.
     ///
     /// As much is held in memory for a body under way, so that concurrent callers share it. A larger one is for each
     /// caller by itself, and no more of it is held than a piece.
     #[must_use]
-    pub fn max_body(self, octets: usize) -> Self {
-        self.change(|shared| shared.max_body = octets)
+    pub fn max_body(self, bytes: usize) -> Self {
+        self.change(|shared| shared.max_body = bytes)
     }
 
     /// Guesses a lifetime from Last-Modified for responses that state none (RFC 9111, 4.2.2). Default: they are asked
@@ -171,10 +171,10 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
     /// ([`CacheStatus::Validated`](super::CacheStatus::Validated)), the response is fresh
     /// ([`CacheStatus::Hit`](super::CacheStatus::Hit)) or the site did not answer
     /// ([`CacheStatus::StaleOnError`](super::CacheStatus::StaleOnError)). A request with a condition or a range of its
-    /// own, and one with a [`Permit`](crate::Permit), is answered as without this setting.
+    /// own, and one with a [`UserGrant`](crate::UserGrant), is answered as without this setting.
     ///
     /// The validators are stored when a body of any size has come to its end, so that a caller must have kept the page by
-    /// the time it has read its last octet. One that has lost it removes the URL from the [store](Self::get_store) before
+    /// the time it has read its last byte. One that has lost it removes the URL from the [store](Self::get_store) before
     /// it asks again.
     #[must_use]
     pub fn validators_only(self) -> Self {

@@ -14,7 +14,7 @@ const MOST_VARIANTS: usize = 16;
 /// What the table needs for a key beside its text.
 const KEY_WEIGHT: usize = 160;
 
-/// Responses in memory. The octets of bodies, heads and keys count; what was not used for longest goes first.
+/// Responses in memory. The bytes of bodies, heads and keys count; what was not used for longest goes first.
 ///
 /// Cloning gives another handle to the same responses.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ impl MemoryStore {
     /// The limit unless another one is given: 64 MiB.
     pub const DEFAULT_MAX_BYTES: usize = 64 << 20;
 
-    /// An empty store that holds at most `max_bytes` octets of heads and bodies.
+    /// An empty store that holds at most `max_bytes` bytes of heads and bodies.
     #[must_use]
     pub fn new(max_bytes: usize) -> Self {
         Self(Arc::new(Mutex::new(Table {
@@ -51,7 +51,7 @@ impl MemoryStore {
         })))
     }
 
-    /// The octets held now: never more than the limit.
+    /// The bytes held now: never more than the limit.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.table().bytes

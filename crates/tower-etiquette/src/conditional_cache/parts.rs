@@ -13,7 +13,7 @@ use super::fetch::Fetch;
 use super::keep::Kept;
 
 impl<St: ResponseStore> Fetch<St> {
-    /// Asks for what a stored part lacks, if it is at hand. Gives the part and its octets.
+    /// Asks for what a stored part lacks, if it is at hand. Gives the part and its bytes.
     pub(super) async fn ask_for_the_rest(
         &self,
         request: &mut HeaderMap,
@@ -23,10 +23,10 @@ impl<St: ResponseStore> Fetch<St> {
         if !ask_for_the_rest(&mut asked, &part.head, part.length) {
             return None;
         }
-        let octets = self.scope.body(&self.key, part).await?;
-        (octets.len() as u64 == part.length).then(|| {
+        let bytes = self.scope.body(&self.key, part).await?;
+        (bytes.len() as u64 == part.length).then(|| {
             *request = asked;
-            (part.clone(), octets)
+            (part.clone(), bytes)
         })
     }
 
@@ -34,7 +34,7 @@ impl<St: ResponseStore> Fetch<St> {
     pub(super) fn completed<B>(
         &self,
         stored: &Variant,
-        octets: &Bytes,
+        bytes: &Bytes,
         response: Response<B>,
         exchange: &Exchange,
     ) -> Option<Response<Around<B>>> {
@@ -48,13 +48,9 @@ impl<St: ResponseStore> Fetch<St> {
             false,
         );
         let (joined, promised) = complete(&stored.head, stored.length, &new)?;
-        let place = |position| {
-            usize::try_from(position)
-                .ok()
-                .filter(|&p| p <= octets.len())
-        };
-        let before = octets.slice(..place(joined.before)?);
-        let after = octets.slice(place(joined.after)?..);
+        let place = |position| usize::try_from(position).ok().filter(|&p| p <= bytes.len());
+        let before = bytes.slice(..place(joined.before)?);
+        let after = bytes.slice(place(joined.after)?..);
         let mut headers = joined.head.headers().clone();
         if let Some(age) = response.headers().get(AGE) {
             headers.insert(AGE, age.clone());
@@ -79,17 +75,13 @@ impl<St: ResponseStore> Kept<St> {
         if length > self.max as u64 {
             return None;
         }
-        let octets = self.scope.body(&self.key, held).await?;
-        let place = |position| {
-            usize::try_from(position)
-                .ok()
-                .filter(|&p| p <= octets.len())
-        };
+        let bytes = self.scope.body(&self.key, held).await?;
+        let place = |position| usize::try_from(position).ok().filter(|&p| p <= bytes.len());
         let (before, after) = (place(joined.before)?, place(joined.after)?);
-        if octets.len() as u64 != held.length {
+        if bytes.len() as u64 != held.length {
             return None;
         }
-        let all = [&octets[..before], body, &octets[after..]].concat();
+        let all = [&bytes[..before], body, &bytes[after..]].concat();
         Some((joined.head, all.into()))
     }
 }

@@ -28,7 +28,7 @@ struct Site {
 struct State {
     tag: &'static str,
     body: &'static str,
-    /// Answers each range with these octets and this Content-Range.
+    /// Answers each range with these bytes and this Content-Range.
     wrong: Option<(&'static str, &'static str)>,
     knows_ranges: bool,
     seen: Vec<(Method, HeaderMap)>,
@@ -98,8 +98,8 @@ impl Site {
         }
         let same = field("if-range").is_none_or(|condition| condition == tag);
         if let (Some(range), true, true) = (field("range"), same, state.knows_ranges) {
-            let (octets, place) = match state.wrong {
-                Some((octets, place)) => (octets.to_owned(), place.to_owned()),
+            let (bytes, place) = match state.wrong {
+                Some((bytes, place)) => (bytes.to_owned(), place.to_owned()),
                 None => {
                     let (first, last) = range
                         .strip_prefix("bytes=")
@@ -117,7 +117,7 @@ impl Site {
                 }
             };
             response = response.status(206).header("content-range", place);
-            return Ok(response.body(Full::from(octets)).unwrap());
+            return Ok(response.body(Full::from(bytes)).unwrap());
         }
         Ok(response.body(Full::from(body)).unwrap())
     }
@@ -293,22 +293,22 @@ async fn an_answer_that_is_not_the_rest_is_asked_for_anew_as_a_whole() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rest_of_another_length_than_promised_is_an_error_and_not_stored() {
-    for octets in ["4567", "456789x"] {
+    for bytes in ["4567", "456789x"] {
         let site = Site::new();
         let client = Client::of(&site);
         client.get(&[("range", "bytes=0-3")]).await;
-        site.change(|state| state.wrong = Some((octets, "bytes 4-9/10")));
+        site.change(|state| state.wrong = Some((bytes, "bytes 4-9/10")));
         let response = client.send(Method::GET, "/page", &[]).await;
-        assert!(text(response).await.is_err(), "{octets}");
+        assert!(text(response).await.is_err(), "{bytes}");
         site.change(|state| state.wrong = None);
         let asked = site.asked();
         assert_eq!(client.get(&[]).await, whole(WHOLE));
         assert_eq!(site.asked(), asked + 1);
         // A part that breaks its word is no part of anything either.
         let client = Client::of(&site);
-        site.change(|state| state.wrong = Some((octets, "bytes 4-9/10")));
+        site.change(|state| state.wrong = Some((bytes, "bytes 4-9/10")));
         client.get(&[("range", "bytes=4-9")]).await;
-        assert!(client.layer.get_store().is_empty(), "{octets}");
+        assert!(client.layer.get_store().is_empty(), "{bytes}");
     }
 }
 

@@ -12,15 +12,15 @@ use super::scope::STORE;
 use crate::{BoxError, events};
 
 /// What an answer needs of a stored body.
-pub(super) enum Octets {
+pub(super) enum StoredBody {
     /// All that is stored.
     Whole(Bytes),
     /// Just what is needed.
     Pieces(Pieces),
 }
 
-impl Octets {
-    /// `length` octets, `from` octets into what is stored.
+impl StoredBody {
+    /// `length` bytes, `from` bytes into what is stored.
     pub(super) fn part(self, from: usize, length: usize) -> Self {
         match self {
             Self::Whole(body) => {
@@ -59,7 +59,7 @@ impl fmt::Display for Lost {
 impl std::error::Error for Lost {}
 
 impl Pieces {
-    /// The first `length` octets of a reader; `None` when the store does not give the first of them, so that the origin
+    /// The first `length` bytes of a reader; `None` when the store does not give the first of them, so that the origin
     /// can still be asked.
     pub(super) async fn open(reader: Box<dyn BodyReader>, length: u64) -> Option<Self> {
         let opened = events::taken(STORE, "read a body", reader.next().await);
@@ -71,7 +71,7 @@ impl Pieces {
         })
     }
 
-    /// The octets that are still to come.
+    /// The bytes that are still to come.
     pub(super) fn left(&self) -> u64 {
         self.left
     }

@@ -62,13 +62,13 @@ struct Writer {
 }
 
 impl BodyWriter for Writer {
-    fn write(mut self: Box<Self>, octets: Bytes) -> StoreFuture<'static, Box<dyn BodyWriter>> {
+    fn write(mut self: Box<Self>, bytes: Bytes) -> StoreFuture<'static, Box<dyn BodyWriter>> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
             if !one_less(&self.shelf.0.takes) {
                 return Err(failed());
             }
-            self.pieces.push(octets);
+            self.pieces.push(bytes);
             let writer: Box<dyn BodyWriter> = self;
             Ok(writer)
         })
@@ -273,6 +273,6 @@ async fn a_body_that_is_lost_is_asked_for_again_or_breaks_off() {
     let half = client.oneshot(get()).await.unwrap();
     assert!(
         half.into_body().collect().await.is_err(),
-        "no octet is made up"
+        "no byte is made up"
     );
 }

@@ -17,7 +17,7 @@ use http::request::Parts;
 use super::memory::MemoryStore;
 use crate::events;
 
-/// A session keeps at most so many octets.
+/// A session keeps at most so many bytes.
 const SESSION_BYTES: usize = 8 << 20;
 
 /// The name of the stores in events.
@@ -46,8 +46,8 @@ impl<St> Clone for Scope<St> {
 impl<St: ResponseStore> Scope<St> {
     pub(super) fn of(parts: &Parts, cache: &Arc<St>) -> Self {
         let session = match parts.extensions.get::<Purpose>() {
-            Some(Purpose::UserFetch(permit)) => Some(
-                permit
+            Some(Purpose::UserFetch(grant)) => Some(
+                grant
                     .slot(|| SessionStore(MemoryStore::new(SESSION_BYTES)))
                     .map(|store| store.0.clone()),
             ),
@@ -117,7 +117,7 @@ impl<St: ResponseStore> Scope<St> {
         }
     }
 
-    /// The body of a variant that came without one, from an octet on, to be read piece by piece.
+    /// The body of a variant that came without one, from a byte on, to be read piece by piece.
     pub(super) async fn read(
         &self,
         key: &ResponseKey,

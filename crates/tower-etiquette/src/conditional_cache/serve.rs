@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use etiquette_core::cache_policy::{
-    CacheStatus, Exchange, Extent, Forward, Freshened, RequestDirectives, Selecting,
-    StoredResponse, Trouble, Wanted, is_anonymous, is_for_anybody, wanted,
+    CacheStatus, Exchange, Extent, Forward, Freshened, RequestDirectives, Selecting, StaleAllowed,
+    StoredResponse, Wanted, is_anonymous, is_for_anybody, wanted,
 };
 use etiquette_core::refusal::NotStored;
 use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
@@ -24,7 +24,7 @@ use super::consider::{Step, ask_as_owner, consider};
 use super::fetch::{Fetch, Hints, exchange};
 use super::flights::{Entered, Landed};
 use super::layer::Shared;
-use super::pieces::{Octets, Pieces};
+use super::pieces::{Pieces, StoredBody};
 use super::scope::Scope;
 use super::stream::{Reader, Stream};
 use crate::events::{self, Event};
@@ -63,57 +63,57 @@ where
             ask_as_owner(&mut parts, &variants);
         }
         let now = site.shared.clock.now();
-        let (stored, forward, trouble, ttl) = match consider(&site.shared, &parts, &variants, &now)
-        {
-            Step::Refuse => return Err(site.not_stored(&parts)),
-            Step::Answer {
-                variant,
-                shape,
-                ttl,
-            } => {
-                let Some(octets) = site.octets(variant, &shape).await else {
-                    unusable.push(variant.head.selecting().clone());
-                    continue;
-                };
-                let status = CacheStatus::Hit { ttl };
-                return Ok(answer(
+        let (stored, forward, stale_allowed, ttl) =
+            match consider(&site.shared, &parts, &variants, &now) {
+                Step::Refuse => return Err(site.not_stored(&parts)),
+                Step::Answer {
                     variant,
-                    &shape,
-                    octets,
-                    status,
-                    &now,
-                    Facts::default(),
-                ));
-            }
-            Step::AnswerAndAsk {
-                variant,
-                shape,
-                ttl,
-                ..
-            } if background.has_room() && !site.scope.is_personal() => {
-                let Some(octets) = site.octets(variant, &shape).await else {
-                    unusable.push(variant.head.selecting().clone());
-                    continue;
-                };
-                let status = CacheStatus::Hit { ttl };
-                let response = answer(variant, &shape, octets, status, &now, Facts::default());
-                let variant = variant.clone();
-                site.ask_meanwhile::<S, ReqBody, ResBody>(background, inner, parts, variant);
-                return Ok(response);
-            }
-            Step::AnswerAndAsk {
-                variant,
-                trouble,
-                ttl,
-                ..
-            } => (Some(variant.clone()), Forward::Stale, trouble, ttl),
-            Step::Ask {
-                stored,
-                forward,
-                trouble,
-                ttl,
-            } => (stored.cloned(), forward, trouble, ttl),
-        };
+                    shape,
+                    ttl,
+                } => {
+                    let Some(bytes) = site.bytes(variant, &shape).await else {
+                        unusable.push(variant.head.selecting().clone());
+                        continue;
+                    };
+                    let status = CacheStatus::Hit { ttl };
+                    return Ok(answer(
+                        variant,
+                        &shape,
+                        bytes,
+                        status,
+                        &now,
+                        Facts::default(),
+                    ));
+                }
+                Step::AnswerAndAsk {
+                    variant,
+                    shape,
+                    ttl,
+                    ..
+                } if background.has_room() && !site.scope.is_personal() => {
+                    let Some(bytes) = site.bytes(variant, &shape).await else {
+                        unusable.push(variant.head.selecting().clone());
+                        continue;
+                    };
+                    let status = CacheStatus::Hit { ttl };
+                    let response = answer(variant, &shape, bytes, status, &now, Facts::default());
+                    let variant = variant.clone();
+                    site.ask_meanwhile::<S, ReqBody, ResBody>(background, inner, parts, variant);
+                    return Ok(response);
+                }
+                Step::AnswerAndAsk {
+                    variant,
+                    stale_allowed,
+                    ttl,
+                    ..
+                } => (Some(variant.clone()), Forward::Stale, stale_allowed, ttl),
+                Step::Ask {
+                    stored,
+                    forward,
+                    stale_allowed,
+                    ttl,
+                } => (stored.cloned(), forward, stale_allowed, ttl),
+            };
         if parts.method == Method::HEAD {
             let request = Request::from_parts(parts, body.take().unwrap_or_default());
             return site.head(inner, request, forward, &variants).await;
@@ -140,7 +140,7 @@ where
             parts: parts.clone(),
             stored,
             forward,
-            trouble,
+            stale_allowed,
             ttl,
             replaced,
             hints,
@@ -178,7 +178,7 @@ where
                 Landed::Streaming { stream, .. } => site.join(&stream, &parts).await,
                 Landed::Stored {
                     variant, status, ..
-                } => site.share(variant, status, trouble, &parts).await,
+                } => site.share(variant, status, stale_allowed, &parts).await,
                 Landed::Private(_) => None,
                 Landed::Failed { others, .. } => return Err(others.into_error()),
             },
@@ -217,7 +217,7 @@ impl<St: ResponseStore> Site<St> {
         self.scope.variants(&self.key, policy, &wishes, now).await
     }
 
-    /// What of the stored variants may spare the origin octets where none of them answers the request.
+    /// What of the stored variants may spare the origin bytes where none of them answers the request.
     fn hints(&self, parts: &Parts, variants: &[Variant], forward: Forward) -> Hints {
         let held = |variant: &&Variant| variant.length <= self.shared.max_body as u64;
         let part = variants.iter().filter(held).find(|variant| {
@@ -258,10 +258,10 @@ impl<St: ResponseStore> Site<St> {
                     Extent::Bare => Shape::NotModified,
                     _ => Shape::Whole,
                 });
-                let Some(octets) = self.octets(&variant, &shape).await else {
+                let Some(bytes) = self.bytes(&variant, &shape).await else {
                     return Ok(Own::BodyLost(variant.head.selecting().clone()));
                 };
-                answer(&variant, &shape, octets, status, &now, *facts)
+                answer(&variant, &shape, bytes, status, &now, *facts)
             }
             Landed::Streaming { own, .. } | Landed::Private(own) => own
                 .take()
@@ -278,16 +278,16 @@ impl<St: ResponseStore> Site<St> {
         &self,
         variant: Variant,
         status: CacheStatus,
-        trouble: Trouble,
+        stale_allowed: StaleAllowed,
         parts: &Parts,
     ) -> Option<Response<Answer>> {
         let now = self.shared.clock.now();
         let wishes = RequestDirectives::of(&parts.headers);
         let (fits, status) = match status {
-            CacheStatus::StaleOnError { status: None, .. } => (trouble.on_silence, status),
+            CacheStatus::StaleOnError { status: None, .. } => (stale_allowed.on_silence, status),
             CacheStatus::StaleOnError {
                 status: Some(code), ..
-            } => (trouble.covers(code), status),
+            } => (stale_allowed.covers(code), status),
             CacheStatus::Validated { forward, .. } => {
                 let policy = &self.shared.policy;
                 let status = CacheStatus::Validated {
@@ -303,9 +303,9 @@ impl<St: ResponseStore> Site<St> {
         }
         let (method, headers) = (&parts.method, &parts.headers);
         let shape = Shape::of(&variant.head, variant.length, method, headers, &now)?;
-        let octets = self.octets(&variant, &shape).await?;
+        let bytes = self.bytes(&variant, &shape).await?;
         let facts = Facts::default();
-        Some(answer(&variant, &shape, octets, status, &now, facts))
+        Some(answer(&variant, &shape, bytes, status, &now, facts))
     }
 
     /// Joins a body that another caller has asked for, if it may answer this request too.
@@ -340,7 +340,7 @@ impl<St: ResponseStore> Site<St> {
         let mut response = answer(
             &variant,
             &shape,
-            Octets::Whole(Bytes::new()),
+            StoredBody::Whole(Bytes::new()),
             status,
             &now,
             Facts::default(),
@@ -352,18 +352,18 @@ impl<St: ResponseStore> Site<St> {
     }
 
     /// The stored body, as far as the shape needs it; `None` when the store does not have it any more.
-    async fn octets(&self, variant: &Variant, shape: &Shape) -> Option<Octets> {
+    async fn bytes(&self, variant: &Variant, shape: &Shape) -> Option<StoredBody> {
         let held = variant.body.is_some() || variant.length <= self.shared.max_body as u64;
         let (from, length) = match shape.within(variant) {
-            None => return Some(Octets::Whole(Bytes::new())),
+            None => return Some(StoredBody::Whole(Bytes::new())),
             Some(_) if held => {
                 let body = self.scope.body(&self.key, variant).await?;
-                return Some(Octets::Whole(body));
+                return Some(StoredBody::Whole(body));
             }
             Some(place) => place,
         };
         let reader = self.scope.read(&self.key, variant, from).await?;
-        Some(Octets::Pieces(Pieces::open(reader, length).await?))
+        Some(StoredBody::Pieces(Pieces::open(reader, length).await?))
     }
 
     /// Asks the origin without letting the caller wait for it.
@@ -393,7 +393,7 @@ impl<St: ResponseStore> Site<St> {
             parts,
             stored: Some(variant),
             forward: Forward::Stale,
-            trouble: Trouble::default(),
+            stale_allowed: StaleAllowed::default(),
             ttl: 0,
             replaced,
             hints: Hints::default(),

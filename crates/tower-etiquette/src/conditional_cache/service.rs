@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use etiquette_core::cache_policy::{
-    CacheStatus, Exchange, Forward, Storing, Trouble, is_for_the_origin, outdates,
+    CacheStatus, Exchange, Forward, StaleAllowed, Storing, invalidates, is_for_the_origin,
 };
 use etiquette_core::store::{ResponseKey, ResponseStore};
 use http::request::Parts;
@@ -24,7 +24,7 @@ use super::flights::{Landed, Ticket};
 use super::future::ResponseFuture;
 use super::layer::{ConditionalCacheLayer, Shared};
 use super::memory::MemoryStore;
-use super::pieces::Octets;
+use super::pieces::StoredBody;
 use super::scope::Scope;
 use super::serve::{Site, serve};
 use crate::events::{self, Event};
@@ -142,8 +142,8 @@ where
             && (variant.body.is_some() || !shape.needs_body())
         {
             let status = CacheStatus::Hit { ttl };
-            let octets = Octets::Whole(variant.body.clone().unwrap_or_default());
-            let response = answer(variant, &shape, octets, status, &now, Facts::default());
+            let bytes = StoredBody::Whole(variant.body.clone().unwrap_or_default());
+            let response = answer(variant, &shape, bytes, status, &now, Facts::default());
             tell(parts.uri.host(), Some(status));
             return ResponseFuture::ready(response.map(ResponseBody::answer));
         }
@@ -182,7 +182,7 @@ fn key_of_answerable<B: Body>(request: &Request<B>) -> Option<ResponseKey> {
     fits.then(|| ResponseKey::of(request.uri())).flatten()
 }
 
-/// Passes a request on, forgets what its answer outdates, and stores the answer to a POST that is what a GET of the same
+/// Passes a request on, forgets what its answer invalidates, and stores the answer to a POST that is what a GET of the same
 /// URL would give (RFC 9110, 9.3.3).
 async fn forward<S, St, ReqBody, ResBody>(
     shared: Arc<Shared<St>>,
@@ -205,7 +205,7 @@ where
     let response = inner.call(request).await.map_err(Into::into)?;
     let exchange = exchange(asked, shared.clock.now(), response.extensions());
     let posted = posted.filter(|posted| posted.brings(&shared, &response));
-    for uri in outdates(&method, &uri, response.status(), response.headers()) {
+    for uri in invalidates(&method, &uri, response.status(), response.headers()) {
         if let Some(key) = ResponseKey::of(&uri) {
             shared.flights.outdate(&key);
             shared.visits.outdate(&key);
@@ -272,7 +272,7 @@ impl<St: ResponseStore> Posted<St> {
             parts: self.parts,
             stored: None,
             forward: Forward::Method,
-            trouble: Trouble::default(),
+            stale_allowed: StaleAllowed::default(),
             ttl: 0,
             replaced: Vec::new(),
             hints: Hints::default(),

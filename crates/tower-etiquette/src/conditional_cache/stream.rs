@@ -1,6 +1,6 @@
 //! A response body that is read from the network once, handed to everybody who asked for it, and stored at its end.
 //!
-//! Whoever is polled reads on for all; the octets are kept until the body is stored or turns out too large. One that is
+//! Whoever is polled reads on for all; the bytes are kept until the body is stored or turns out too large. One that is
 //! too large is for one reader, and is written piece by piece where the store takes pieces: then as much is held as one
 //! piece. A body that breaks off, errs or is dropped by all of its readers is never stored.
 
@@ -55,7 +55,7 @@ pub(super) struct Stream {
 
 struct State {
     upstream: Option<Upstream>,
-    /// What has been read, from the first octet on while it may still be stored or joined.
+    /// What has been read, from the first byte on while it may still be stored or joined.
     chunks: VecDeque<Bytes>,
     /// A chunk that is shown once the body is stored: a caller who has all of it finds it in the store.
     last: Option<Bytes>,
@@ -67,7 +67,7 @@ struct State {
     /// Of a body that is too large to be held.
     writer: Option<Box<dyn BodyWriter>>,
     unwritten: Vec<Bytes>,
-    /// Nobody can join any more: the octets from the first on are not kept.
+    /// Nobody can join any more: the bytes from the first on are not kept.
     passing: bool,
     readers: usize,
     end: Option<End>,
@@ -182,7 +182,7 @@ impl Stream {
         &self.head
     }
 
-    /// A further reader from the first octet on.
+    /// A further reader from the first byte on.
     fn reader(self: &Arc<Self>) -> Option<Reader> {
         let mut state = lock(&self.state);
         if state.passing {
@@ -259,7 +259,7 @@ impl Stream {
             }
             None if self.declared.is_some_and(|length| length != state.received) => {
                 // The inner service let a short body pass for a whole one.
-                state.stop(End::Broken("fewer octets than Content-Length".into()));
+                state.stop(End::Broken("fewer bytes than Content-Length".into()));
             }
             None => {
                 state.upstream = None;
@@ -287,7 +287,7 @@ impl Stream {
         state.received += chunk.len() as u64;
         let too_long = self.declared.is_some_and(|length| state.received > length);
         if too_long && state.readers > 1 {
-            state.stop(End::Broken("more octets than Content-Length".into()));
+            state.stop(End::Broken("more bytes than Content-Length".into()));
             return;
         }
         if too_long && state.keep.is_some() {
@@ -362,10 +362,10 @@ impl Stream {
 
 async fn write_all(
     mut writer: Box<dyn BodyWriter>,
-    octets: Vec<Bytes>,
+    bytes: Vec<Bytes>,
 ) -> Option<Box<dyn BodyWriter>> {
-    for octets in octets {
-        let written = writer.write(octets).await;
+    for bytes in bytes {
+        let written = writer.write(bytes).await;
         writer = events::taken(STORE, "keep a response", written)?;
     }
     Some(writer)
@@ -389,8 +389,8 @@ impl State {
             return;
         }
         if let Some(writer) = self.writer.take() {
-            let octets = std::mem::take(&mut self.unwritten);
-            self.storing = Some(Box::pin(write_all(writer, octets)));
+            let bytes = std::mem::take(&mut self.unwritten);
+            self.storing = Some(Box::pin(write_all(writer, bytes)));
         }
     }
 

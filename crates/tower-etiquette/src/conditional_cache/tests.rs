@@ -429,8 +429,8 @@ async fn what_a_person_asked_for_stays_in_the_session() {
     let session = Session::new();
     let ask = || {
         let mut request = get();
-        let permit = session.permit(request.uri()).unwrap();
-        request.extensions_mut().insert(Purpose::UserFetch(permit));
+        let grant = session.grant(request.uri()).unwrap();
+        request.extensions_mut().insert(Purpose::UserFetch(grant));
         request
     };
     text(client.clone().oneshot(ask()).await.unwrap()).await;
@@ -440,9 +440,9 @@ async fn what_a_person_asked_for_stays_in_the_session() {
     assert!(!is_hit(&client.clone().oneshot(get()).await.unwrap()));
     let elsewhere = Session::new();
     let mut request = get();
-    let permit = elsewhere.permit(request.uri()).unwrap();
+    let grant = elsewhere.grant(request.uri()).unwrap();
     text(client.clone().oneshot(get()).await.unwrap()).await;
-    request.extensions_mut().insert(Purpose::UserFetch(permit));
+    request.extensions_mut().insert(Purpose::UserFetch(grant));
     let before = site.asked();
     assert!(is_hit(&client.clone().oneshot(request).await.unwrap()));
     assert_eq!(site.asked(), before);

@@ -107,7 +107,7 @@ impl Database {
         state.failed = Some(now);
         let path = self.folder.join(NAME);
         let opened = panic::catch_unwind(|| redb::Database::create(path));
-        let opened = Arc::new(opened.map_err(|_| "the database's octets make no sense")??);
+        let opened = Arc::new(opened.map_err(|_| "the database's bytes make no sense")??);
         state.open = Some(Arc::clone(&opened));
         Ok(opened)
     }

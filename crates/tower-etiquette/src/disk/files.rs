@@ -53,12 +53,12 @@ impl Files {
         if file.metadata()?.len() != id.length {
             return Err(damaged());
         }
-        let mut octets = Vec::with_capacity(usize::try_from(id.length).map_err(|_| damaged())?);
-        file.read_to_end(&mut octets)?;
-        if octets.len() as u64 != id.length || checksum(&octets) != id.checksum {
+        let mut bytes = Vec::with_capacity(usize::try_from(id.length).map_err(|_| damaged())?);
+        file.read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != id.length || checksum(&bytes) != id.checksum {
             return Err(damaged());
         }
-        Ok(octets.into())
+        Ok(bytes.into())
     }
 
     /// Removes a body. One that cannot be removed now is removed when the folder is opened again.
@@ -83,16 +83,16 @@ impl Files {
     }
 }
 
-/// Tells damage, not malice: eight octets at a time, well mixed.
-pub(super) fn checksum(octets: &[u8]) -> u64 {
+/// Tells damage, not malice: eight bytes at a time, well mixed.
+pub(super) fn checksum(bytes: &[u8]) -> u64 {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut sum = K ^ octets.len() as u64;
-    let (words, rest) = octets.as_chunks::<8>();
+    let mut sum = K ^ bytes.len() as u64;
+    let (words, rest) = bytes.as_chunks::<8>();
     for word in words {
         sum = (sum.rotate_left(23) ^ u64::from_le_bytes(*word)).wrapping_mul(K);
     }
-    for &octet in rest {
-        sum = (sum.rotate_left(23) ^ u64::from(octet)).wrapping_mul(K);
+    for &byte in rest {
+        sum = (sum.rotate_left(23) ^ u64::from(byte)).wrapping_mul(K);
     }
     (sum ^ (sum >> 32)).wrapping_mul(K)
 }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_octet_counts() {
+    fn each_byte_counts() {
         let body: Vec<u8> = (0..100).collect();
         let sum = checksum(&body);
         for place in 0..body.len() {

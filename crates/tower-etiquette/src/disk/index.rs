@@ -10,18 +10,18 @@ pub(super) struct Index {
     entries: HashMap<ResponseKey, Entry>,
     by_use: BTreeMap<u64, ResponseKey>,
     clock: u64,
-    octets: u64,
+    bytes: u64,
 }
 
 struct Entry {
     used: u64,
-    octets: u64,
+    bytes: u64,
 }
 
 impl Index {
-    /// The octets of all bodies and heads.
-    pub(super) fn octets(&self) -> u64 {
-        self.octets
+    /// The bytes of all bodies and heads.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(super) fn len(&self) -> usize {
@@ -42,24 +42,24 @@ impl Index {
     }
 
     /// Notes what a URL occupies now; nothing means that it is gone.
-    pub(super) fn set(&mut self, key: &ResponseKey, octets: u64) {
+    pub(super) fn set(&mut self, key: &ResponseKey, bytes: u64) {
         if let Some(old) = self.entries.remove(key) {
             self.by_use.remove(&old.used);
-            self.octets -= old.octets;
+            self.bytes -= old.bytes;
         }
-        if octets == 0 {
+        if bytes == 0 {
             return;
         }
         self.clock += 1;
         self.by_use.insert(self.clock, key.clone());
         let used = self.clock;
-        self.entries.insert(key.clone(), Entry { used, octets });
-        self.octets += octets;
+        self.entries.insert(key.clone(), Entry { used, bytes });
+        self.bytes += bytes;
     }
 
-    /// The URLs to give up so that `room` octets are free below `limit`, the unused first, `key` itself never.
+    /// The URLs to give up so that `room` bytes are free below `limit`, the unused first, `key` itself never.
     pub(super) fn to_give_up(&self, key: &ResponseKey, room: u64, limit: u64) -> Vec<ResponseKey> {
-        let mut left = self.octets;
+        let mut left = self.bytes;
         let mut given_up = Vec::new();
         for oldest in self.by_use.values() {
             if left.saturating_add(room) <= limit {
@@ -68,7 +68,7 @@ impl Index {
             if oldest != key
                 && let Some(entry) = self.entries.get(oldest)
             {
-                left -= entry.octets;
+                left -= entry.bytes;
                 given_up.push(oldest.clone());
             }
         }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(index.to_give_up(&key("d"), 10, 30), [key("b")]);
         assert_eq!(index.to_give_up(&key("b"), 10, 30), [key("c")]);
         index.set(&key("b"), 0);
-        assert_eq!((index.octets(), index.len()), (20, 2));
+        assert_eq!((index.bytes(), index.len()), (20, 2));
         assert!(index.to_give_up(&key("d"), 10, 30).is_empty());
     }
 }

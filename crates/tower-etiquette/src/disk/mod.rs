@@ -8,7 +8,7 @@
 //! use tower_etiquette::{Etiquette, disk::DiskStore};
 //!
 //! let folder = DiskStore::open("/var/lib/example-bot")?
-//!     .on_trouble(|failed| eprintln!("{failed}: {}", std::error::Error::source(failed).unwrap()));
+//!     .on_error(|failed| eprintln!("{failed}: {}", std::error::Error::source(failed).unwrap()));
 //! let etiquette = Etiquette::new(identity).keep_in(folder);
 //! # drop(etiquette);
 //! # Ok(())
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! **What is where.** `etiquette.redb` holds the heads, what is known of robots.txt, and for each host that is in a pause
-//! or was not long ago its name, pause, strikes and pace, never a URL; `bodies/` one file for each body. A body is written
+//! or was not long ago its name, pause, backoff level and pace, never a URL; `bodies/` one file for each body. A body is written
 //! to a file of another name, renamed, and only then named by a record. Everything is checked against a checksum before it
 //! is used. What is missing, cut or damaged is a miss; a host whose record is damaged counts as one that has just answered
 //! 429 without saying for how long.
@@ -30,17 +30,17 @@
 //!
 //! **Bounded.** Bodies and heads together stay below the limit (1 GiB unless told otherwise); what was unused for
 //! longest goes first. The database file needs some room of its own, about that of the heads again. At most 100,000 hosts
-//! are remembered, some 300 octets each: for a further one the host that is owed least is given up. A host is removed a
-//! day after its pause, or when its strikes are forgiven.
+//! are remembered, some 300 bytes each: for a further one the host that is owed least is given up. A host is removed a
+//! day after its pause, or when its backoff level is back at 0.
 //!
 //! **One process.** A second one that opens the folder is refused with [`DiskError::InUse`].
 //!
 //! **Not kept**: answers that were selected by a Cookie or an Authorization, since the folder would hold the secret;
 //! anything of a user fetch but its host's pause; runs of failures or refusals that have not led to a pause yet.
 //!
-//! Trouble with the folder, such as a full disk, never fails a request: it is a miss. The database is then opened anew, at
+//! An error of the folder, such as a full disk, never fails a request: it is a miss. The database is then opened anew, at
 //! most every 10 s, until it can be used again, and a pause that could not be written holds for as long as the process;
-//! [`DiskStore::on_trouble`] tells of it.
+//! [`DiskStore::on_error`] tells of it.
 
 mod database;
 mod files;

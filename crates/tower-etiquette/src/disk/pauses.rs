@@ -1,4 +1,4 @@
-//! What is known of hosts that are in trouble, in the same folder.
+//! What is known of hosts that are paused or slowed down, in the same folder.
 //!
 //! All of it is in memory too. Changes are written by one worker at a time, which takes along what has come while it was
 //! syncing: many pauses at once cost few syncs.

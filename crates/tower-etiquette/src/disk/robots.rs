@@ -7,10 +7,10 @@ use redb::{TableDefinition, TableError};
 use super::sealed;
 use super::store::DiskStore;
 
-/// All but the octets of the files.
+/// All but the bytes of the files.
 const KNOWN: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("robots 2");
-/// The octets of the files, written only when they change.
-const OCTETS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("robots octets 2");
+/// The bytes of the files, written only when they change.
+const BYTES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("robots bytes 2");
 
 fn name(key: &RobotsKey) -> String {
     format!("{} {}", key.token, key.origin)
@@ -30,18 +30,18 @@ impl RobotsStore for DiskStore {
                 return Ok(None);
             };
             let known = sealed::open(known.value()).ok_or("a record is damaged")?;
-            let octets = match read.open_table(OCTETS) {
+            let bytes = match read.open_table(BYTES) {
                 Ok(table) => match table.get(&*name)? {
-                    Some(octets) => {
-                        let octets = sealed::open(octets.value()).ok_or("a file is damaged")?;
-                        Some(bytes::Bytes::copy_from_slice(octets))
+                    Some(bytes) => {
+                        let bytes = sealed::open(bytes.value()).ok_or("a file is damaged")?;
+                        Some(bytes::Bytes::copy_from_slice(bytes))
                     }
                     None => None,
                 },
                 Err(TableError::TableDoesNotExist(_)) => None,
                 Err(error) => return Err(error.into()),
             };
-            Ok(Some(StoredRobots::decode(known, octets)))
+            Ok(Some(StoredRobots::decode(known, bytes)))
         }))
     }
 
@@ -51,14 +51,14 @@ impl RobotsStore for DiskStore {
             let write = inner.database.begin_write()?;
             {
                 let mut known = write.open_table(KNOWN)?;
-                let mut octets = write.open_table(OCTETS)?;
+                let mut bytes = write.open_table(BYTES)?;
                 match record.copy.as_ref().map(|copy| &copy.outcome) {
                     Some(StoredOutcome::Rules(Some(file))) => {
-                        octets.insert(&*name, &*sealed::seal(file))?;
+                        bytes.insert(&*name, &*sealed::seal(file))?;
                     }
                     Some(StoredOutcome::Rules(None)) => {}
                     _ => {
-                        octets.remove(&*name)?;
+                        bytes.remove(&*name)?;
                     }
                 }
                 known.insert(&*name, &*sealed::seal(&record.encode()))?;

@@ -1,4 +1,4 @@
-//! Values with a checksum: the database itself looks at its checksums after a crash only, and an octet that has changed
+//! Values with a checksum: the database itself looks at its checksums after a crash only, and a byte that has changed
 //! on the disk must not become an answer.
 
 use super::files::checksum;
@@ -12,8 +12,8 @@ pub(super) fn seal(value: &[u8]) -> Vec<u8> {
 }
 
 /// The value, if it is the one that was sealed.
-pub(super) fn open(octets: &[u8]) -> Option<&[u8]> {
-    let (sum, value) = octets.split_first_chunk::<8>()?;
+pub(super) fn open(bytes: &[u8]) -> Option<&[u8]> {
+    let (sum, value) = bytes.split_first_chunk::<8>()?;
     (u64::from_be_bytes(*sum) == checksum(value)).then_some(value)
 }
 

@@ -25,7 +25,7 @@ const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads 2");
 /// So many variants of one URL stand side by side; a further one replaces the oldest.
 const MOST_VARIANTS: usize = 16;
 
-type OnTrouble = Arc<dyn Fn(&StoreFailed) + Send + Sync>;
+type OnError = Arc<dyn Fn(&StoreFailed) + Send + Sync>;
 
 /// Responses and robots.txt files in a folder; see the [module](super).
 ///
@@ -33,7 +33,7 @@ type OnTrouble = Arc<dyn Fn(&StoreFailed) + Send + Sync>;
 #[derive(Clone)]
 pub struct DiskStore {
     pub(super) inner: Arc<Inner>,
-    on_trouble: Option<OnTrouble>,
+    on_error: Option<OnError>,
 }
 
 pub(super) struct Inner {
@@ -52,7 +52,7 @@ pub(super) struct Inner {
 struct Record {
     body: BodyId,
     head: StoredResponse,
-    octets: usize,
+    bytes: usize,
 }
 
 impl DiskStore {
@@ -70,7 +70,7 @@ impl DiskStore {
         Self::with_max_bytes(folder, Self::DEFAULT_MAX_BYTES)
     }
 
-    /// Opens a folder that holds at most `max_bytes` octets of bodies and heads.
+    /// Opens a folder that holds at most `max_bytes` bytes of bodies and heads.
     ///
     /// # Errors
     /// As [`DiskStore::open`].
@@ -101,15 +101,15 @@ impl DiskStore {
         }
         Ok(Self {
             inner: Arc::new(inner),
-            on_trouble: None,
+            on_error: None,
         })
     }
 
     /// Hears of each operation that failed, from whatever thread it failed on. The request goes on as if nothing were
     /// stored. Damage that was found when the folder was opened is told at once.
     #[must_use]
-    pub fn on_trouble(mut self, hear: impl Fn(&StoreFailed) + Send + Sync + 'static) -> Self {
-        self.on_trouble = Some(Arc::new(hear));
+    pub fn on_error(mut self, hear: impl Fn(&StoreFailed) + Send + Sync + 'static) -> Self {
+        self.on_error = Some(Arc::new(hear));
         let found = std::mem::take(&mut *lock(&self.inner.found));
         for failed in &found {
             self.hear(failed);
@@ -124,7 +124,7 @@ impl DiskStore {
     }
 
     pub(super) fn hear(&self, failed: &StoreFailed) {
-        if let Some(hear) = &self.on_trouble {
+        if let Some(hear) = &self.on_error {
             hear(failed);
         }
     }
@@ -136,10 +136,10 @@ impl DiskStore {
         failed
     }
 
-    /// The octets of bodies and heads: never more than the limit.
+    /// The bytes of bodies and heads: never more than the limit.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.inner.index().octets()
+        self.inner.index().bytes()
     }
 
     /// How many URLs have stored responses.
@@ -173,7 +173,7 @@ impl DiskStore {
 }
 
 /// Opens the database and reads all of it, so that what is damaged shows now. The database's own code may panic over
-/// octets that it has not written.
+/// bytes that it has not written.
 fn open_inner(folder: &Path, max_bytes: u64) -> Result<Inner, Opening> {
     let files = Files::open(folder)
         .map_err(|error| Opening::Refused(DiskError::unusable(folder, error)))?;
@@ -195,7 +195,7 @@ fn open_inner(folder: &Path, max_bytes: u64) -> Result<Inner, Opening> {
     });
     match opened {
         Ok(opened) => opened,
-        Err(_) => Err(Opening::Damaged("its octets make no sense".into())),
+        Err(_) => Err(Opening::Damaged("its bytes make no sense".into())),
     }
 }
 
@@ -222,7 +222,7 @@ impl Inner {
                     Some(records) if !records.is_empty() => {
                         bodies.extend(records.iter().map(|record| record.body.number));
                         let at = records[0].head.received().at;
-                        stock.push((at, ResponseKey::from_stored(key.value()), octets(&records)));
+                        stock.push((at, ResponseKey::from_stored(key.value()), bytes(&records)));
                     }
                     _ => unreadable.push(key.value().to_owned()),
                 }
@@ -238,8 +238,8 @@ impl Inner {
         stock.sort_by_key(|(at, ..)| *at);
         {
             let mut index = self.index();
-            for (_, key, octets) in stock {
-                index.set(&key, octets);
+            for (_, key, bytes) in stock {
+                index.set(&key, bytes);
             }
         }
         self.next_body = AtomicU64::new(bodies.iter().max().map_or(1, |max| max + 1));
@@ -294,7 +294,7 @@ impl Inner {
             (before, records)
         };
         write.commit()?;
-        self.index().set(key, octets(&records));
+        self.index().set(key, bytes(&records));
         for number in before {
             if !records.iter().any(|record| record.body.number == number) {
                 self.files.remove(number);
@@ -326,17 +326,17 @@ impl Inner {
         let limit = self.max_bytes;
         let done = self.change(key, |records| {
             records.retain(|record| !outdated(record));
-            let octets = head.encode().len();
+            let bytes = head.encode().len();
             records.insert(
                 0,
                 Record {
                     body: id,
                     head,
-                    octets,
+                    bytes,
                 },
             );
             // Many large variants of one URL are bounded too.
-            while records.len() > 1 && self::octets(records) > limit {
+            while records.len() > 1 && self::bytes(records) > limit {
                 records.pop();
             }
         });
@@ -348,10 +348,10 @@ impl Inner {
 }
 
 /// What records occupy: bodies and heads.
-fn octets(records: &[Record]) -> u64 {
+fn bytes(records: &[Record]) -> u64 {
     records
         .iter()
-        .map(|record| record.body.length + record.octets as u64)
+        .map(|record| record.body.length + record.bytes as u64)
         .sum()
 }
 
@@ -368,12 +368,12 @@ fn encode(records: &[Record]) -> Vec<u8> {
     out
 }
 
-fn decode(mut octets: &[u8]) -> Option<Vec<Record>> {
+fn decode(mut bytes: &[u8]) -> Option<Vec<Record>> {
     let mut records = Vec::new();
-    while !octets.is_empty() {
+    while !bytes.is_empty() {
         let mut number = || {
-            let (head, rest) = octets.split_first_chunk::<8>()?;
-            octets = rest;
+            let (head, rest) = bytes.split_first_chunk::<8>()?;
+            bytes = rest;
             Some(u64::from_be_bytes(*head))
         };
         let body = BodyId {
@@ -382,12 +382,12 @@ fn decode(mut octets: &[u8]) -> Option<Vec<Record>> {
             checksum: number()?,
         };
         let length = usize::try_from(number()?).ok()?;
-        let (head, rest) = octets.split_at_checked(length)?;
-        octets = rest;
+        let (head, rest) = bytes.split_at_checked(length)?;
+        bytes = rest;
         records.push(Record {
             body,
             head: StoredResponse::decode(head)?,
-            octets: length,
+            bytes: length,
         });
     }
     Some(records)
@@ -468,7 +468,7 @@ impl ResponseStore for DiskStore {
                 };
                 let mut record = records.remove(place);
                 records.retain(|other| other.head.selecting() != head.selecting());
-                record.octets = head.encode().len();
+                record.bytes = head.encode().len();
                 record.head = head;
                 if !secret {
                     records.insert(0, record);

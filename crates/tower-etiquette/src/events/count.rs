@@ -40,17 +40,17 @@ const REFUSED: Metric = counts(
 );
 const PAUSES: Metric = counts("etiquette_pauses_total", "pauses begun or prolonged");
 const PAUSE: Metric = seconds("etiquette_pause_seconds", "how far ahead they end");
-const STRIKES: Metric = counts(
-    "etiquette_strikes_total",
+const BACKOFFS: Metric = counts(
+    "etiquette_backoffs_total",
     "times that a host was slowed down",
 );
-const SHUT_OUTS: Metric = counts(
-    "etiquette_shut_outs_total",
-    "runs of refused pages that count as being shut out",
+const BLOCKS: Metric = counts(
+    "etiquette_blocks_total",
+    "runs of refused pages that count as being blocked",
 );
 const RECOVERIES: Metric = counts(
     "etiquette_recoveries_total",
-    "strikes forgiven after successes",
+    "backoff levels forgiven after successes",
 );
 const RETRIES: Metric = counts("etiquette_retries_total", "requests sent again");
 const READINGS: Metric = counts("etiquette_robots_readings_total", "readings of robots.txt");
@@ -74,8 +74,8 @@ pub const METRICS: &[Metric] = &[
     REFUSED,
     PAUSES,
     PAUSE,
-    STRIKES,
-    SHUT_OUTS,
+    BACKOFFS,
+    BLOCKS,
     RECOVERIES,
     RETRIES,
     READINGS,
@@ -124,10 +124,10 @@ pub(super) fn count(event: &Event<'_>) {
             histogram!(PAUSE.name, labels).record(span);
         }
         Event::Struck { voice, host, .. } => {
-            counter!(STRIKES.name, of_host(voice, host, None)).increment(1);
+            counter!(BACKOFFS.name, of_host(voice, host, None)).increment(1);
         }
-        Event::ShutOut { voice, host } => {
-            counter!(SHUT_OUTS.name, of_host(voice, host, None)).increment(1);
+        Event::Blocked { voice, host } => {
+            counter!(BLOCKS.name, of_host(voice, host, None)).increment(1);
         }
         Event::Recovers {
             voice,

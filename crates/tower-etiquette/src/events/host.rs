@@ -12,23 +12,23 @@ use super::{Event, ON, Voice, cause_of, tell};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
     #[cfg(any(feature = "tracing", feature = "metrics"))]
-    strikes: u32,
+    backoff_level: u32,
 }
 
 impl Told {
     /// Of a host that begins, or is found again, in this state.
     pub(crate) fn of(state: &HostState) -> Self {
         let mut told = Self::default();
-        told.replace(state.strikes());
+        told.replace(state.backoff_level());
         told
     }
 
-    /// Notes the strikes, and returns what was noted before.
-    fn replace(&mut self, strikes: u32) -> u32 {
+    /// Notes the backoff_level, and returns what was noted before.
+    fn replace(&mut self, backoff_level: u32) -> u32 {
         #[cfg(any(feature = "tracing", feature = "metrics"))]
-        return std::mem::replace(&mut self.strikes, strikes);
+        return std::mem::replace(&mut self.backoff_level, backoff_level);
         #[cfg(not(any(feature = "tracing", feature = "metrics")))]
-        strikes
+        backoff_level
     }
 }
 
@@ -39,8 +39,8 @@ pub(crate) struct Standing(Option<Stood>);
 #[derive(Clone, Copy, Debug)]
 struct Stood {
     paused: Option<Instant>,
-    shut_out: bool,
-    strikes: u32,
+    blocked: bool,
+    backoff_level: u32,
 }
 
 /// What the answer changed.
@@ -51,12 +51,12 @@ pub(crate) struct Changes(Option<Changed>);
 #[derive(Clone, Copy, Debug)]
 struct Changed {
     paused: Option<(Instant, &'static str)>,
-    shut_out: bool,
-    /// Strikes that time has forgiven since the last answer, and those that it left.
+    blocked: bool,
+    /// Levels that time has forgiven since the last answer, and those that it left.
     forgiven: u32,
     left: u32,
-    struck: bool,
-    strikes: u32,
+    backed_off: bool,
+    backoff_level: u32,
     rate: f64,
 }
 
@@ -64,11 +64,11 @@ impl Standing {
     pub(crate) fn of(state: &mut HostState, policy: &HostPolicy, now: Instant) -> Self {
         Self(ON.then(|| {
             // Applies what time alone changes.
-            state.gap(policy, now);
+            state.delay(policy, now);
             Stood {
                 paused: state.paused_until(now),
-                shut_out: state.is_shut_out(policy),
-                strikes: state.strikes(),
+                blocked: state.is_blocked(policy),
+                backoff_level: state.backoff_level(),
             }
         }))
     }
@@ -85,23 +85,25 @@ impl Standing {
         let Some(before) = self.0 else {
             return Changes::default();
         };
-        let shut_out = state.is_shut_out(policy);
+        let blocked = state.is_blocked(policy);
         let cause = match received.answer.signal {
             // A single refused page pauses the host only where it asks for it.
-            Signal::Refused if !shut_out => "asked",
+            Signal::Refused if !blocked => "asked",
             signal => cause_of(signal),
         };
         let paused = state.paused_until(now);
-        let strikes = state.strikes();
+        let backoff_level = state.backoff_level();
         Changes(Some(Changed {
             paused: paused
                 .filter(|until| before.paused < Some(*until))
                 .map(|until| (until, cause)),
-            shut_out: shut_out && !before.shut_out,
-            forgiven: told.replace(strikes).saturating_sub(before.strikes),
-            left: before.strikes,
-            struck: strikes > before.strikes,
-            strikes,
+            blocked: blocked && !before.blocked,
+            forgiven: told
+                .replace(backoff_level)
+                .saturating_sub(before.backoff_level),
+            left: before.backoff_level,
+            backed_off: backoff_level > before.backoff_level,
+            backoff_level,
             rate: state.pace(policy, now).rate,
         }))
     }
@@ -115,11 +117,11 @@ impl Changes {
             .filter(|until| before < Some(*until));
         Self(paused.filter(|_| ON).map(|until| Changed {
             paused: Some((until, "shared")),
-            shut_out: false,
+            blocked: false,
             forgiven: 0,
-            left: state.strikes(),
-            struck: false,
-            strikes: state.strikes(),
+            left: state.backoff_level(),
+            backed_off: false,
+            backoff_level: state.backoff_level(),
             rate: 1.0,
         }))
     }
@@ -129,11 +131,11 @@ impl Changes {
             return;
         };
         if changed.forgiven > 0 {
-            let (strikes, forgiven) = (changed.left, changed.forgiven);
+            let (backoff_level, forgiven) = (changed.left, changed.forgiven);
             tell(|| Event::Recovers {
                 voice,
                 host,
-                strikes,
+                backoff_level,
                 forgiven,
             });
         }
@@ -147,15 +149,15 @@ impl Changes {
                 until: now.wall_at(until),
             });
         }
-        if changed.shut_out {
-            tell(|| Event::ShutOut { voice, host });
+        if changed.blocked {
+            tell(|| Event::Blocked { voice, host });
         }
-        if changed.struck {
-            let (strikes, rate) = (changed.strikes, changed.rate);
+        if changed.backed_off {
+            let (backoff_level, rate) = (changed.backoff_level, changed.rate);
             tell(|| Event::Struck {
                 voice,
                 host,
-                strikes,
+                backoff_level,
                 rate,
             });
         }
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     #[cfg(any(feature = "tracing", feature = "metrics"))]
-    fn pauses_and_strikes_are_seen() {
+    fn pauses_and_backoffs_are_seen() {
         use etiquette_core::host::Answer;
         use http::{HeaderMap, StatusCode};
         use std::time::{Duration, SystemTime};
@@ -197,19 +199,22 @@ mod tests {
 
         let first = answer(StatusCode::OK, start, after(1));
         assert_eq!(
-            (first.paused, first.struck, first.forgiven),
+            (first.paused, first.backed_off, first.forgiven),
             (None, false, 0)
         );
         let second = answer(StatusCode::TOO_MANY_REQUESTS, after(2), after(3));
         assert_eq!(second.paused, Some((after(63), "throttled")));
-        assert_eq!((second.struck, second.strikes, second.rate), (true, 1, 0.5));
+        assert_eq!(
+            (second.backed_off, second.backoff_level, second.rate),
+            (true, 1, 0.5)
+        );
         let late = answer(StatusCode::OK, after(2), after(4));
         assert_eq!(late.paused, None, "the pause has not moved");
         let success = answer(StatusCode::OK, after(70), after(71));
-        assert_eq!((success.struck, success.forgiven), (false, 0));
-        // A strike is forgiven and the next one made before anybody was told of either.
+        assert_eq!((success.backed_off, success.forgiven), (false, 0));
+        // A backoff level is forgiven and the next one made before anybody was told of either.
         let again = answer(StatusCode::TOO_MANY_REQUESTS, after(2_000), after(2_001));
         assert_eq!((again.forgiven, again.left), (1, 0));
-        assert_eq!((again.struck, again.strikes), (true, 1));
+        assert_eq!((again.backed_off, again.backoff_level), (true, 1));
     }
 }

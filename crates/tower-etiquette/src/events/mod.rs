@@ -13,9 +13,9 @@
 //! | `tower_etiquette::host_budget` | DEBUG | `starts` | `scope`, `host`, `waited_s` |
 //! | `tower_etiquette::host_budget` | INFO | `refused` | `scope`, `host`, `reason`, `retry_in_s` |
 //! | `tower_etiquette::host_budget` | INFO | `paused` | `scope`, `host`, `cause`, `for_s`, `until_unix` |
-//! | `tower_etiquette::host_budget` | INFO | `slowed down` | `scope`, `host`, `strikes`, `rate` |
-//! | `tower_etiquette::host_budget` | WARN | `shut out` | `scope`, `host` |
-//! | `tower_etiquette::host_budget` | INFO | `recovers` | `scope`, `host`, `strikes`, `forgiven` |
+//! | `tower_etiquette::host_budget` | INFO | `slowed down` | `scope`, `host`, `backoff_level`, `rate` |
+//! | `tower_etiquette::host_budget` | WARN | `blocked` | `scope`, `host` |
+//! | `tower_etiquette::host_budget` | INFO | `recovers` | `scope`, `host`, `backoff_level`, `forgiven` |
 //! | `tower_etiquette::retry_after` | INFO | `sends again` | `host`, `cause`, `attempt` |
 //! | `tower_etiquette::robots` | DEBUG | `robots.txt` | `origin`, `outcome` |
 //! | `tower_etiquette::robots` | INFO | `refused` | `origin`, `reason` |
@@ -36,9 +36,9 @@
 //! | `etiquette_refused_total` | counter | `scope`, `reason` | requests that a host did not admit |
 //! | `etiquette_pauses_total` | counter | `scope`, `cause` | pauses begun or prolonged |
 //! | `etiquette_pause_seconds` | histogram | `scope`, `cause` | how far ahead they end |
-//! | `etiquette_strikes_total` | counter | `scope` | times that a host was slowed down |
-//! | `etiquette_shut_outs_total` | counter | `scope` | runs of refused pages that count as being shut out |
-//! | `etiquette_recoveries_total` | counter | `scope` | strikes forgiven after successes |
+//! | `etiquette_backoffs_total` | counter | `scope` | times that a host was slowed down |
+//! | `etiquette_blocks_total` | counter | `scope` | runs of refused pages that count as being blocked |
+//! | `etiquette_recoveries_total` | counter | `scope` | backoff levels forgiven after successes |
 //! | `etiquette_retries_total` | counter | `cause` | requests sent again |
 //! | `etiquette_robots_readings_total` | counter | `outcome` | readings of robots.txt |
 //! | `etiquette_robots_refused_total` | counter | `reason` | pages refused for robots.txt |
@@ -51,7 +51,7 @@
 //! # Words
 //! | field | words |
 //! | --- | --- |
-//! | `reason` of a host | `paused`, `queue_full`, `hosts_full`, `body_held`, `crawl_delay_too_long`, `blocked` |
+//! | `reason` of a host | `paused`, `queue_full`, `hosts_full`, `unread_body_timeout`, `crawl_delay_too_long`, `blocked` |
 //! | `cause` | `throttled`, `unavailable`, `failed`, `refused`; `asked` for a Retry-After on any other answer; `shared` for what another process learnt |
 //! | `outcome` | `rules`, `none`, `closed`, `unchanged`, `unreachable`, `not_admitted`; `stored` where a store knew it |
 //! | `reason` of robots.txt | `disallowed`, `robots_unreachable` |
@@ -134,16 +134,16 @@ pub(crate) enum Event<'a> {
     Struck {
         voice: Voice,
         host: &'a str,
-        strikes: u32,
+        backoff_level: u32,
         rate: f64,
     },
-    /// It has refused so many pages in a row that the client counts as shut out.
-    ShutOut { voice: Voice, host: &'a str },
-    /// Strikes were forgiven; so many are left.
+    /// It has refused so many pages in a row that the client counts as blocked.
+    Blocked { voice: Voice, host: &'a str },
+    /// The backoff level fell to this.
     Recovers {
         voice: Voice,
         host: &'a str,
-        strikes: u32,
+        backoff_level: u32,
         forgiven: u32,
     },
     /// A request is sent again.

@@ -47,21 +47,21 @@ pub(super) fn trace(event: &Event<'_>) {
         Event::Struck {
             voice,
             host,
-            strikes,
+            backoff_level,
             rate,
         } => {
-            info!(target: BUDGET, scope = voice.scope, host, strikes, rate, "slowed down");
+            info!(target: BUDGET, scope = voice.scope, host, backoff_level, rate, "slowed down");
         }
-        Event::ShutOut { voice, host } => {
-            warn!(target: BUDGET, scope = voice.scope, host, "shut out");
+        Event::Blocked { voice, host } => {
+            warn!(target: BUDGET, scope = voice.scope, host, "blocked");
         }
         Event::Recovers {
             voice,
             host,
-            strikes,
+            backoff_level,
             forgiven,
         } => {
-            info!(target: BUDGET, scope = voice.scope, host, strikes, forgiven, "recovers");
+            info!(target: BUDGET, scope = voice.scope, host, backoff_level, forgiven, "recovers");
         }
         Event::Retried {
             host,

@@ -5,12 +5,12 @@ use std::task::{Context as Task, Poll};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::PlaceLost;
+use super::LeaseLost;
 use crate::BoxError;
 use crate::hosts::Permit;
 
 pin_project! {
-    /// A response body that holds a place of its host until it has ended, failed or was dropped.
+    /// A response body that holds a permit of its host until it has ended, failed or was dropped.
     pub struct ResponseBody<B> {
         // Dropped before the permit: the connection is done with before the next request starts.
         #[pin]
@@ -55,7 +55,7 @@ where
             *this.lost = true;
         }
         if *this.lost {
-            return Poll::Ready(Some(Err(PlaceLost::new().into())));
+            return Poll::Ready(Some(Err(LeaseLost::new().into())));
         }
         let polled = this.inner.as_mut().poll_frame(task);
         if let Some(permit) = this.permit {
@@ -91,7 +91,7 @@ impl<B: Default> Default for ResponseBody<B> {
 impl<B> fmt::Debug for ResponseBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseBody")
-            .field("holds_a_place", &self.permit.is_some())
+            .field("holds_a_permit", &self.permit.is_some())
             .finish_non_exhaustive()
     }
 }

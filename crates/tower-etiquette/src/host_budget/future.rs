@@ -12,8 +12,8 @@ use crate::BoxError;
 ///
 /// # Cancel safety
 /// Dropped while it waits, it leaves the line and the next one takes its turn at the same instant. Dropped while the
-/// inner service gets ready, it gives the place back unused. Dropped while the request is under way, it drops the inner
-/// call and gives the place back; the gap counts from its start and from the drop. Dropped while an answer waits for the
+/// inner service gets ready, it gives the permit back unused. Dropped while the request is under way, it drops the inner
+/// call and gives the permit back; the delay counts from its start and from the drop. Dropped while an answer waits for the
 /// journal, the answer is recorded and written all the same.
 pub struct ResponseFuture<B>(Boxed<B>);
 

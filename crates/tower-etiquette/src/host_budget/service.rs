@@ -8,7 +8,7 @@ use http::{Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use tower_service::Service;
 
-use super::{HostBudgetLayer, PlaceLost, ResponseBody, ResponseFuture};
+use super::{HostBudgetLayer, LeaseLost, ResponseBody, ResponseFuture};
 use crate::ext::{AtAddress, Context, Facts, api, purpose};
 use crate::hosts::{Hosts, Manner, Second, admit, origin_of};
 use crate::macros::inner_accessors;
@@ -108,7 +108,7 @@ where
 {
     let context = request.extensions().get::<Context>();
     if context.is_some_and(|context| context.held_by.contains(hosts.id())) {
-        // A budget on the same hosts holds a place for this request already. Asking for a second one could wait for
+        // A budget on the same hosts holds a permit for this request already. Asking for a second one could wait for
         // the first for ever.
         let mut service = inner;
         ready(&mut service).await.map_err(Into::into)?;
@@ -134,13 +134,13 @@ where
     }
     let context = Context::of(request.extensions_mut());
     context.held_by.insert(hosts.id());
-    context.gap = context.gap.max(permit.pace().gap);
+    context.delay = context.delay.max(permit.pace().delay);
     let asks_for_head = request.method() == Method::HEAD;
 
     let mut call = pin!(service.call(request));
     let outcome = poll_fn(|task| {
         if permit.poll_lost(task).is_ready() {
-            return Poll::Ready(Err(PlaceLost::new().into()));
+            return Poll::Ready(Err(LeaseLost::new().into()));
         }
         call.as_mut().poll(task).map_err(Into::into)
     });
@@ -148,7 +148,7 @@ where
         Ok(response) => response,
         Err(error) => {
             // A refusal further in says nothing about the host.
-            if Refusal::find(&*error).is_none() && !error.is::<PlaceLost>() {
+            if Refusal::find(&*error).is_none() && !error.is::<LeaseLost>() {
                 permit.failed();
                 permit.kept().await;
             }

@@ -11,7 +11,7 @@ use etiquette_core::host::{
 };
 
 use super::line::Line;
-use super::queue::{Class, Denied, Place, Queue};
+use super::queue::{Class, Denied, Position, Queue};
 use super::shared::View;
 use super::sync::{Mutex, MutexGuard};
 use crate::events::{Changes, Standing, Told};
@@ -39,8 +39,8 @@ pub(super) struct Meter {
 #[derive(Debug, Default)]
 pub(super) struct Core {
     pub(super) state: HostState,
-    /// Numbers the places of all lines.
-    places: u64,
+    /// Numbers the positions of all queues.
+    positions: u64,
     line: Line,
     /// The lines of APIs. One is kept as long as anybody uses it or something is owed to its API.
     apis: Vec<(Tap, Line)>,
@@ -58,7 +58,7 @@ pub(super) struct Tap {
     meter: Arc<Meter>,
 }
 
-/// A request with a reserved place that is about to start.
+/// A request with a reserved permit that is about to start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Starting<'a> {
     now: Instant,
@@ -66,10 +66,10 @@ pub(super) struct Starting<'a> {
     /// What it is held to where that is stricter than the host's own policy.
     pub(super) policy: Option<&'a HostPolicy>,
     /// As for a [`Looker`](super::line::Looker).
-    pub(super) gap_taken_at: Option<u64>,
+    pub(super) delay_taken_at: Option<u64>,
     /// A layer further out on the same hosts has counted it.
     pub(super) counted: bool,
-    /// It was held, and a budget elsewhere keeps this gap.
+    /// It was held, and a budget elsewhere keeps this delay.
     pub(super) let_go: Option<Duration>,
 }
 
@@ -79,7 +79,7 @@ impl Starting<'_> {
             now,
             ask,
             policy: None,
-            gap_taken_at: None,
+            delay_taken_at: None,
             counted: false,
             let_go: None,
         }
@@ -130,37 +130,37 @@ impl Host {
         Some(tap)
     }
 
-    /// The last place of a class.
-    pub(super) fn place(&self, class: Class) -> Place {
+    /// The last position of a class.
+    pub(super) fn position(&self, class: Class) -> Position {
         let mut core = self.core();
-        core.places += 1;
-        Place {
+        core.positions += 1;
+        Position {
             class,
-            number: core.places,
+            number: core.positions,
         }
     }
 
-    /// Starts a request whose place is reserved, if pause and gap still allow it; the number of starts so far. Gives
-    /// the place back otherwise.
+    /// Starts a request whose permit is reserved, if pause and delay still allow it; the number of starts so far. Gives
+    /// the permit back otherwise.
     pub(super) fn commit(&self, start: Starting<'_>) -> Result<u64, ()> {
         let Starting { now, mut ask, .. } = start;
         let policy = start.policy.unwrap_or(&self.policy);
         let mut core = self.core();
-        ask.gap_taken |= core.gap_taken(start.gap_taken_at);
+        ask.delay_taken |= core.delay_taken(start.delay_taken_at);
         let outcome = if core.due(policy, now, ask) > now {
             core.unreserve(ask);
             Err(())
         } else {
             match ask.api {
-                _ if ask.pauses_only => core.state.start_unplaced(now),
+                _ if ask.pauses_only => core.state.start_without_permit(now),
                 Some(api) => core.state.start_api(now, api),
                 None => core.state.start(now),
             }
             if start.counted {
                 core.state.counted_before();
             }
-            if let Some(gap) = start.let_go {
-                core.state.let_go(now, gap);
+            if let Some(delay) = start.let_go {
+                core.state.let_go(now, delay);
             }
             Ok(core.state.started())
         };
@@ -170,7 +170,7 @@ impl Host {
         outcome
     }
 
-    /// Gives a reserved place back that was not used.
+    /// Gives a reserved permit back that was not used.
     pub(super) fn unreserve(&self, ask: Ask) {
         let mut core = self.core();
         core.unreserve(ask);
@@ -182,10 +182,10 @@ impl Host {
     /// What robots.txt asks for.
     pub(super) fn crawl_delay(&self, origin: u64, delay: Option<Duration>, now: Instant) {
         let mut core = self.core();
-        let before = core.gap(&self.policy, now, Ask::pace());
+        let before = core.delay(&self.policy, now, Ask::pace());
         core.state.crawl_delay(origin, delay, now);
         let queue = &core.line.queue;
-        if !queue.is_empty() && core.gap(&self.policy, now, Ask::pace()) != before {
+        if !queue.is_empty() && core.delay(&self.policy, now, Ask::pace()) != before {
             core.line.queue.forget_first_by();
             let waker = core.line.queue.call_first();
             drop(core);
@@ -202,7 +202,7 @@ impl Host {
         wake(waker);
     }
 
-    /// Records an answer. `head_of_placed` when the sender holds a place and only the body is left.
+    /// Records an answer. `head_of_placed` when the sender holds a permit and only the body is left.
     pub(super) fn answered(
         &self,
         now: Instant,
@@ -264,7 +264,7 @@ impl Host {
         self.core().written = mark.map(Box::new);
     }
 
-    /// A request that was started and holds a place is over.
+    /// A request that was started and holds a permit is over.
     pub(super) fn finish(&self, now: Instant, in_body: bool, api: Option<u64>) {
         let mut core = self.core();
         if in_body {
@@ -298,7 +298,7 @@ impl Host {
         tap.map_or(&self.meter, |tap| &tap.meter)
     }
 
-    /// The host in few octets, if it is at rest and under the common policy.
+    /// The host in few bytes, if it is at rest and under the common policy.
     pub(super) fn pack(
         &self,
         common: &Arc<HostPolicy>,
@@ -320,11 +320,11 @@ impl Host {
             return Ok(());
         }
         let due = core.state.due(&self.policy, now, ask);
-        let gap = core.state.gap(&self.policy, now);
+        let delay = core.state.delay(&self.policy, now);
         let at = if due > now {
             due
         } else {
-            now.checked_add(gap).unwrap_or(now)
+            now.checked_add(delay).unwrap_or(now)
         };
         Err(self.denied(&core, now, at))
     }
@@ -413,12 +413,16 @@ impl Core {
         now: Instant,
     ) -> Option<(Option<Instant>, Duration, u32)> {
         (self.waiting() > 0).then(|| {
-            let gap = self.gap(policy, now, Ask::pace());
-            (self.state.paused_until(now), gap, self.state.strikes())
+            let delay = self.delay(policy, now, Ask::pace());
+            (
+                self.state.paused_until(now),
+                delay,
+                self.state.backoff_level(),
+            )
         })
     }
 
-    pub(super) fn gap_taken(&self, at: Option<u64>) -> bool {
+    pub(super) fn delay_taken(&self, at: Option<u64>) -> bool {
         at.is_some_and(|at| at == self.state.started())
     }
 }

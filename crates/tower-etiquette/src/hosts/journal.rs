@@ -1,4 +1,4 @@
-//! Pauses and strikes that outlive the process.
+//! Pauses and backoff levels that outlive the process.
 //!
 //! What an answer changes holds in memory at once. The answer itself is handed on when the change is in the journal, or
 //! when the journal could not take it: a request never fails for that, and the pause holds for as long as the process.
@@ -87,7 +87,7 @@ impl fmt::Debug for Keeping {
 }
 
 impl Hosts {
-    /// Keeps pauses and strikes in `journal` from now on, and takes over those that it has; `false` when these hosts
+    /// Keeps pauses and backoff levels in `journal` from now on, and takes over those that it has; `false` when these hosts
     /// have a journal already, which then stays.
     ///
     /// Do it before the first request. The names in the journal are those of the groups of origins: a journal that was

@@ -8,7 +8,7 @@ use etiquette_core::host::{Ask, Decision, HostPolicy};
 use etiquette_core::refusal::HostRefusal;
 
 use super::host::{Core, Host, wake};
-use super::queue::{Class, Denied, Place, Queue, Waiter};
+use super::queue::{Class, Denied, Position, Queue, Waiter};
 
 const FULL: Denied = Denied {
     why: HostRefusal::QueueFull,
@@ -21,7 +21,7 @@ const UNREAD: Duration = Duration::from_secs(1);
 /// What a look at the line came to.
 #[derive(Debug)]
 pub(super) enum Look {
-    /// A place is reserved for it.
+    /// A permit is reserved for it.
     Granted,
     /// It could be granted one; its rules are asked before.
     Due,
@@ -39,12 +39,12 @@ pub(super) enum Look {
 /// A request that looks at the line.
 #[derive(Debug)]
 pub(super) struct Looker<'a> {
-    pub(super) place: Place,
+    pub(super) position: Position,
     pub(super) ask: Ask,
     /// What it is held to where that is stricter than the host's own policy.
     pub(super) policy: Option<&'a HostPolicy>,
-    /// The number of the visit's last start here: as long as nobody else has started since, its gap is taken.
-    pub(super) gap_taken_at: Option<u64>,
+    /// The number of the visit's last start here: as long as nobody else has started since, its delay is taken.
+    pub(super) delay_taken_at: Option<u64>,
     pub(super) deadline: Instant,
     /// Its rules were asked at this very moment.
     pub(super) asked: bool,
@@ -87,17 +87,17 @@ impl Host {
         looker: &mut Looker<'_>,
         wakers: &mut Vec<Waker>,
     ) -> Look {
-        let place = looker.place;
+        let position = looker.position;
         let policy = looker.policy.unwrap_or(&self.policy);
-        looker.ask.gap_taken |= core.gap_taken(looker.gap_taken_at);
+        looker.ask.delay_taken |= core.delay_taken(looker.delay_taken_at);
         let ask = looker.ask;
         let queue = core.queue(ask);
-        if let Some(denied) = queue.take_denied(place) {
+        if let Some(denied) = queue.take_denied(position) {
             return Look::Denied(denied);
         }
-        queue.step_in(place);
-        if queue.get_mut(place).is_none() {
-            if queue.is_first(place) && core.decide(policy, now, ask) == Decision::Admit {
+        queue.step_in(position);
+        if queue.get_mut(position).is_none() {
+            if queue.is_first(position) && core.decide(policy, now, ask) == Decision::Admit {
                 if !looker.asked {
                     return Look::Due;
                 }
@@ -112,27 +112,27 @@ impl Host {
                 deadline: looker.deadline,
                 ask,
             };
-            core.queue(ask).insert(place, waiter);
+            core.queue(ask).insert(position, waiter);
         }
-        if !core.queue(ask).is_first(place) {
+        if !core.queue(ask).is_first(position) {
             looker.vigil.first_since = None;
-            core.remember(place, looker);
+            core.remember(position, looker);
             let watch = core.queue(ask).lacks_a_watch();
             return Look::Behind { watch };
         }
         let decision = core.decide(policy, now, ask);
         let (due, full) = match decision {
             Decision::Admit if looker.asked => {
-                let gap = if ask.pauses_only || ask.gap_taken {
+                let delay = if ask.pauses_only || ask.delay_taken {
                     Duration::ZERO
                 } else {
                     let saved = core.saved_up(now, ask);
-                    core.gap(policy, now, ask).saturating_sub(saved)
+                    core.delay(policy, now, ask).saturating_sub(saved)
                 };
-                core.queue(ask).remove_first(place, gap);
+                core.queue(ask).remove_first(position, delay);
                 core.reserve(ask);
-                // With a gap the next one learns its turn when this one has started.
-                if gap.is_zero() {
+                // With a delay the next one learns its turn when this one has started.
+                if delay.is_zero() {
                     wakers.extend(core.queue(ask).call_first());
                 }
                 return Look::Granted;
@@ -146,7 +146,7 @@ impl Host {
         if by.is_none_or(|by| due.max(now) > by) {
             self.review(core, ask.api.map(|api| api.number), now, wakers);
             let queue = core.queue(ask);
-            if let Some(denied) = queue.take_denied(place) {
+            if let Some(denied) = queue.take_denied(position) {
                 wakers.extend(queue.call_first());
                 return Look::Denied(denied);
             }
@@ -157,13 +157,13 @@ impl Host {
                 Ok(look_at) => again = Some(look_at),
                 Err(denied) => {
                     let queue = core.queue(ask);
-                    queue.leave(place);
+                    queue.leave(position);
                     wakers.extend(queue.call_first());
                     return Look::Denied(denied);
                 }
             }
         }
-        core.remember(place, looker);
+        core.remember(position, looker);
         let by = core.queue(ask).first_by().unwrap_or(looker.deadline);
         // Just after the deadline, because at it a start is still in time.
         let by = by + Duration::from_millis(1);
@@ -176,25 +176,27 @@ impl Host {
     pub(super) fn step_out(
         &self,
         now: Instant,
-        place: Place,
+        position: Position,
         deadline: Instant,
         ask: Ask,
     ) -> Result<(), Denied> {
         let mut wakers = Vec::new();
         let outcome = {
             let mut core = self.core();
-            if let Some(denied) = core.queue(ask).take_denied(place) {
+            if let Some(denied) = core.queue(ask).take_denied(position) {
                 Err(denied)
             } else if core.due(&self.policy, now, Ask::pauses()) > deadline {
-                core.queue(ask).leave(place);
+                core.queue(ask).leave(position);
                 Err(self.denied(&core, now, deadline))
-            } else if !core.queue(ask).holds(place) && self.line_is_full(core.queue(ask), place) {
+            } else if !core.queue(ask).holds(position)
+                && self.line_is_full(core.queue(ask), position)
+            {
                 Err(FULL)
             } else {
                 let queue = core.queue(ask);
-                let first = queue.is_first(place);
+                let first = queue.is_first(position);
                 queue.step_out(
-                    place,
+                    position,
                     Waiter {
                         waker: None,
                         deadline,
@@ -212,13 +214,13 @@ impl Host {
     }
 
     /// Whether somebody who stepped out was sent away meanwhile; remembers whom to wake then.
-    pub(super) fn sent_away(&self, place: Place, ask: Ask, waker: &Waker) -> Option<Denied> {
+    pub(super) fn sent_away(&self, position: Position, ask: Ask, waker: &Waker) -> Option<Denied> {
         let mut core = self.core();
         let queue = core.queue(ask);
-        if let Some(denied) = queue.take_denied(place) {
+        if let Some(denied) = queue.take_denied(position) {
             return Some(denied);
         }
-        if let Some(waiter) = queue.away_mut(place) {
+        if let Some(waiter) = queue.away_mut(position) {
             remember(waiter, waker);
         }
         None
@@ -242,12 +244,12 @@ impl Host {
     }
 
     /// Leaves the line for good.
-    pub(super) fn leave(&self, place: Place, ask: Ask) {
+    pub(super) fn leave(&self, position: Position, ask: Ask) {
         let mut core = self.core();
         let queue = core.queue(ask);
         // The watch has to hear of a line that has become short.
-        let calls = queue.is_first(place) || queue.len() <= 2;
-        queue.leave(place);
+        let calls = queue.is_first(position) || queue.len() <= 2;
+        queue.leave(position);
         let wakers = calls.then(|| queue.call_first());
         drop(core);
         wake(wakers.into_iter().flatten());
@@ -258,49 +260,50 @@ impl Host {
         let policy = looker.policy.unwrap_or(&self.policy);
         let ask = looker.ask;
         let due = core.due(policy, now, ask);
-        let gap = core.gap(policy, now, ask);
+        let delay = core.delay(policy, now, ask);
         if looker.never_wait {
-            // Where only a place is missing, nobody knows when it comes back: not before a gap has passed.
+            // Where only a permit is missing, nobody knows when it comes back: not before a delay has passed.
             let at = if due > now {
                 due
             } else {
-                now.checked_add(gap).unwrap_or(now)
+                now.checked_add(delay).unwrap_or(now)
             };
             return Some(self.denied(core, now, at));
         }
-        let ahead = core.queue(ask).ahead(looker.place);
+        let ahead = core.queue(ask).ahead(looker.position);
         let before = if ask.pauses_only {
             Duration::ZERO
         } else {
-            gap.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX))
+            delay
+                .saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX))
                 .saturating_sub(core.saved_up(now, ask))
         };
         let at = due.checked_add(before).unwrap_or(due);
         if at > looker.deadline {
             return Some(self.denied(core, now, at));
         }
-        (!looker.returning && self.line_is_full(core.queue(ask), looker.place)).then_some(FULL)
+        (!looker.returning && self.line_is_full(core.queue(ask), looker.position)).then_some(FULL)
     }
 
     /// A line of pages does not keep robots.txt out, of which few wait at a time.
-    fn line_is_full(&self, queue: &Queue, place: Place) -> bool {
-        let limit = match place.class {
+    fn line_is_full(&self, queue: &Queue, position: Position) -> bool {
+        let limit = match position.class {
             Class::RobotsTxt => self
                 .policy
-                .queue_limit()
+                .get_queue_limit()
                 .saturating_mul(2)
                 .saturating_add(1),
-            Class::Person | Class::Crawl => self.policy.queue_limit(),
+            Class::Person | Class::Crawl => self.policy.get_queue_limit(),
         };
         queue.len() >= limit
     }
 
     /// A request that cannot start before `at`.
     pub(super) fn denied(&self, core: &Core, now: Instant, at: Instant) -> Denied {
-        let shut_out = core.state.is_shut_out(&self.policy);
+        let blocked = core.state.is_blocked(&self.policy);
         let paused = core.state.paused_until(now);
         Denied {
-            why: if shut_out && paused.is_some() {
+            why: if blocked && paused.is_some() {
                 HostRefusal::Blocked
             } else {
                 HostRefusal::Paused
@@ -323,7 +326,7 @@ impl Host {
         }
         let ask = core.common_ask(api);
         let due = core.due(&self.policy, now, ask);
-        let gap = core.gap(&self.policy, now, ask);
+        let delay = core.delay(&self.policy, now, ask);
         let saved = core.saved_up(now, ask);
         let why = self.denied(core, now, due);
         let paused = core.state.paused_until(now).is_some();
@@ -333,10 +336,10 @@ impl Host {
         };
         let pause_end = core.due(&self.policy, now, Ask::pauses());
         let queue = &mut core.line(api).queue;
-        queue.review(pause_end, due, gap, saved, deny, wakers);
+        queue.review(pause_end, due, delay, saved, deny, wakers);
     }
 
-    /// When the places come from unread bodies alone for too long, waiting for them is pointless: the one who holds
+    /// When the permits come from unread bodies alone for too long, waiting for them is pointless: the one who holds
     /// them may be the one who waits.
     fn watch_bodies(
         &self,
@@ -345,7 +348,7 @@ impl Host {
         looker: &mut Looker<'_>,
     ) -> Result<Instant, Denied> {
         let vigil = &mut *looker.vigil;
-        let held = self.policy.body_held_after();
+        let held = self.policy.get_unread_body_timeout();
         let since = *vigil.first_since.get_or_insert(now);
         let judge_at = since.checked_add(held).unwrap_or(now + UNREAD);
         let watch_from = since
@@ -369,7 +372,7 @@ impl Host {
                 let judge_at = judge_at.max(at + UNREAD.min(held));
                 if now >= judge_at {
                     Err(Denied {
-                        why: HostRefusal::BodyHeld,
+                        why: HostRefusal::UnreadBody,
                         retry_at: None,
                     })
                 } else {
@@ -387,8 +390,8 @@ impl Host {
 }
 
 impl Core {
-    fn remember(&mut self, place: Place, looker: &Looker<'_>) {
-        if let Some(waiter) = self.queue(looker.ask).get_mut(place) {
+    fn remember(&mut self, position: Position, looker: &Looker<'_>) {
+        if let Some(waiter) = self.queue(looker.ask).get_mut(position) {
             remember(waiter, looker.waker);
         }
     }

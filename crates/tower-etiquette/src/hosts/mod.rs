@@ -2,9 +2,9 @@
 //!
 //! [`Hosts`] is a cheap handle. Every layer that is given a clone of it shares one state for each host; layers that are
 //! given hosts of their own share nothing. The builder of the stack uses [`Hosts::process_wide`], because two clients
-//! built in two places of one program must not double the rate at which a site is asked.
+//! built in two permits of one program must not double the rate at which a site is asked.
 //!
-//! A process that restarts forgets pauses and strikes, unless [`Hosts::keep_in`] gives it a journal such as the folder of
+//! A process that restarts forgets pauses and backoff levels, unless [`Hosts::keep_in`] gives it a journal such as the folder of
 //! feature `disk`.
 
 mod host;
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::host::{Answer, Ask, GroupBy, HostPolicy, HostSnapshot, HostState, Received};
 use etiquette_core::host_journal::HostJournal;
-use etiquette_core::host_store::{HostStore, News};
+use etiquette_core::host_store::{HostReport, HostStore};
 use etiquette_core::purpose::Api;
 use etiquette_core::refusal::{HostRefusal, HostRefused, NoOrigin};
 use etiquette_core::{Clock, InvalidOrigin, Now, Origin, PurposeKind, Refusal};
@@ -86,7 +86,7 @@ pub struct HostsBuilder {
     journal: Option<Arc<dyn HostJournal>>,
 }
 
-/// A request that was started by [`Hosts::try_start`] and holds a place of its host. Drop it when the body has ended.
+/// A request that was started by [`Hosts::try_start`] and holds a permit of its host. Drop it when the body has ended.
 #[derive(Debug)]
 #[must_use = "dropping it says that the request is over"]
 pub struct Start(Permit);
@@ -231,7 +231,7 @@ impl Hosts {
     /// client of their own. What comes back is told to the [`Start`], which is dropped at the end of the body.
     ///
     /// # Errors
-    /// [`HostRefused`] when pause, gap or places do not allow it now, or somebody waits already; always, without a time,
+    /// [`HostRefused`] when pause, delay or permits do not allow it now, or somebody waits already; always, without a time,
     /// where hosts are shared through a store, which cannot be asked in an instant.
     pub fn try_start(&self, origin: &Origin) -> Result<Start, Refusal> {
         let now = self.0.clock.monotonic();
@@ -280,10 +280,10 @@ impl Hosts {
             return Ok(());
         };
         let core = host.core();
-        let latest = now.after(self.0.policy.longest_wait(purpose));
+        let latest = now.after(self.0.policy.max_wait_for(purpose));
         match core.state.paused_until(now.monotonic) {
             Some(until) if until > latest => {
-                let why = if core.state.is_shut_out(&host.policy) {
+                let why = if core.state.is_blocked(&host.policy) {
                     HostRefusal::Blocked
                 } else {
                     HostRefusal::Paused
@@ -309,12 +309,12 @@ impl Hosts {
         self.find(origin)?.core().state.last_epoch()
     }
 
-    /// The gap as known now.
-    pub(crate) fn gap(&self, origin: &Origin) -> Duration {
+    /// The delay as known now.
+    pub(crate) fn delay(&self, origin: &Origin) -> Duration {
         let now = self.0.clock.monotonic();
         match self.find(origin) {
-            Some(host) => host.core().gap(&host.policy, now, Ask::pace()),
-            None => HostState::new().gap(&self.0.policy, now),
+            Some(host) => host.core().delay(&host.policy, now, Ask::pace()),
+            None => HostState::new().delay(&self.0.policy, now),
         }
     }
 
@@ -342,7 +342,7 @@ impl Hosts {
         self.tell(&host, changes);
         if let Some(link) = &self.0.link {
             let event = event(received, now.monotonic);
-            link.tell_later(&host, News::new(None, Some(event)));
+            link.tell_later(&host, HostReport::new(None, Some(event)));
         }
         self.0.journal.get()?.keep(&host, now)
     }
@@ -471,7 +471,7 @@ impl HostsBuilder {
         self
     }
 
-    /// How many hosts are remembered at most. Default 1,000,000. Hosts that are owed a pause, a gap or a lower rate are
+    /// How many hosts are remembered at most. Default 1,000,000. Hosts that are owed a pause, a delay or a lower rate are
     /// never forgotten for others: when all of them are, new ones are refused.
     pub fn max_hosts(mut self, hosts: usize) -> Self {
         self.max_hosts = hosts;
@@ -495,7 +495,7 @@ impl HostsBuilder {
         self
     }
 
-    /// Keeps pauses and strikes across restarts; see [`Hosts::keep_in`].
+    /// Keeps pauses and backoff levels across restarts; see [`Hosts::keep_in`].
     pub fn journal(mut self, journal: Arc<dyn HostJournal>) -> Self {
         self.journal = Some(journal);
         self

@@ -1,4 +1,4 @@
-//! The line and the hand-over of places under all kinds of interleavings: shuttle runs the code itself, and chooses at each
+//! The line and the hand-over of permits under all kinds of interleavings: shuttle runs the code itself, and chooses at each
 //! taking of a host's lock which thread goes on. A wake-up that is lost shows as a deadlock.
 //!
 //! `cargo test -p tower-etiquette --lib hosts::model`; as many schedules as `ETIQUETTE_SCHEDULES` says, 500 for each model
@@ -66,7 +66,7 @@ impl Service<()> for Slow {
     }
 }
 
-/// A host with one place, and the threads' view of it.
+/// A host with one permit, and the threads' view of it.
 #[derive(Clone)]
 struct World {
     hosts: Hosts,
@@ -99,7 +99,7 @@ impl World {
             wall: SystemTime::UNIX_EPOCH,
         };
         let policy = HostPolicy::new()
-            .min_gap(Duration::ZERO)
+            .min_delay(Duration::ZERO)
             .latency_factor(0)
             .max_wait(Duration::from_secs(60));
         let hosts = Hosts::builder().policy(policy).clock(Arc::new(Still(now)));
@@ -137,7 +137,7 @@ impl World {
             let extensions = Extensions::new();
             let (_, permit) = admit(&hosts, &origin, &extensions, manner, None, inner).await?;
             let others = world.under_way.fetch_add(1, Ordering::SeqCst);
-            assert_eq!(others, 0, "one place");
+            assert_eq!(others, 0, "one permit");
             Ok(Started {
                 permit: Some(permit),
                 saw_pause: saw_pause.load(Ordering::SeqCst),
@@ -266,7 +266,7 @@ fn three_who_wait_are_woken_in_their_order() {
         let visitors: Vec<_> = (0..3)
             .map(|number| {
                 let mut request = world.request();
-                assert!(poll_once(&mut request).is_none(), "the place is taken");
+                assert!(poll_once(&mut request).is_none(), "the permit is taken");
                 let world = world.clone();
                 thread::spawn(move || {
                     let started = block_on(request).unwrap();
@@ -331,7 +331,7 @@ fn the_models_find_a_phantom_in_the_line() {
     assert!(why.contains("deadlock"), "{why}");
 }
 
-/// Seeded: a place is not given back.
+/// Seeded: a permit is not given back.
 #[test]
 fn the_models_find_a_place_that_is_lost() {
     let why = fails(|world| {
@@ -345,7 +345,7 @@ fn the_models_find_a_place_that_is_lost() {
     assert!(why.contains("deadlock"), "{why}");
 }
 
-/// Seeded: a place is given back before the body has ended.
+/// Seeded: a permit is given back before the body has ended.
 #[test]
 fn the_models_find_a_place_that_is_given_twice() {
     let why = fails(|world| {
@@ -364,5 +364,5 @@ fn the_models_find_a_place_that_is_given_twice() {
             visitor.join().unwrap();
         }
     });
-    assert!(why.contains("one place"), "{why}");
+    assert!(why.contains("one permit"), "{why}");
 }

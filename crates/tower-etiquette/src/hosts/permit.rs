@@ -6,7 +6,7 @@ use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::host::{Answer, Ask, Pace, Received, Signal};
-use etiquette_core::host_store::{HostEvent, News};
+use etiquette_core::host_store::{HostEvent, HostReport};
 
 use http::{HeaderMap, StatusCode};
 
@@ -16,7 +16,7 @@ use super::journal::Keeping;
 use super::shared::{Lease, event};
 use crate::ext::Visit;
 
-/// Held by a request that was started. Dropping it gives its place back and lets the next one go on.
+/// Held by a request that was started. Dropping it gives its permit back and lets the next one go on.
 #[derive(Debug)]
 pub(crate) struct Permit {
     hosts: Hosts,
@@ -24,10 +24,10 @@ pub(crate) struct Permit {
     started: Instant,
     waited: Duration,
     page: bool,
-    /// It holds a place and not only a start.
+    /// It holds a permit and not only a start.
     placed: bool,
     visit: Option<Visit>,
-    /// The API whose place it is.
+    /// The API whose permit it is.
     tap: Option<Tap>,
     stage: Stage,
     lease: Option<Lease>,
@@ -35,7 +35,7 @@ pub(crate) struct Permit {
     untold: Option<(Received, Duration)>,
     /// What was recorded, on its way into the journal.
     keeping: Option<Keeping>,
-    /// The place at an address that hosts share.
+    /// The permit at an address that hosts share.
     beside: Option<(IpAddr, Box<Self>)>,
 }
 
@@ -73,19 +73,19 @@ impl Permit {
         }
     }
 
-    /// Holds a place of an API and not of the host.
+    /// Holds a permit of an API and not of the host.
     pub(super) fn using(mut self, tap: Option<Tap>) -> Self {
         self.tap = tap;
         self
     }
 
-    /// Holds a place that other processes see, too.
+    /// Holds a permit that other processes see, too.
     pub(super) fn under(mut self, lease: Option<Lease>) -> Self {
         self.lease = lease;
         self
     }
 
-    /// Holds a place at an address, too.
+    /// Holds a permit at an address, too.
     pub(super) fn beside(mut self, address: IpAddr, permit: Self) -> Self {
         self.beside = Some((address, Box::new(permit)));
         self
@@ -101,7 +101,7 @@ impl Permit {
         self.waited
     }
 
-    /// Records the head of the answer: from here on the place is held by the body.
+    /// Records the head of the answer: from here on the permit is held by the body.
     pub(crate) fn answered(&mut self, answer: Answer) {
         let jitter = self.hosts.jitter();
         self.answered_with(answer, jitter);
@@ -177,8 +177,8 @@ impl Permit {
         });
         if let (Some(link), true) = (&self.hosts.0.link, urgent) {
             let event = self.untold();
-            let news = News::new(self.lease.as_ref().map(Lease::renewal), event);
-            if link.tell(&self.host, news).await {
+            let report = HostReport::new(self.lease.as_ref().map(Lease::renewal), event);
+            if link.tell(&self.host, report).await {
                 self.untold = None;
             }
         }
@@ -192,7 +192,7 @@ impl Permit {
         Some(event)
     }
 
-    /// Ready when the place is lost, because the store that other processes share could not be reached for too long:
+    /// Ready when the permit is lost, because the store that other processes share could not be reached for too long:
     /// another process may take it, and the request must end.
     pub(crate) fn poll_lost(&self, task: &Task<'_>) -> Poll<()> {
         match &self.lease {
@@ -249,7 +249,7 @@ impl Drop for Permit {
         match (self.lease.take(), &self.hosts.0.link) {
             (Some(lease), _) => lease.end(false, event),
             (None, Some(link)) if event.is_some() => {
-                link.tell_later(&self.host, News::new(None, event));
+                link.tell_later(&self.host, HostReport::new(None, event));
             }
             _ => {}
         }

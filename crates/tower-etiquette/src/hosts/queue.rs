@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use etiquette_core::host::{ApiAsk, Ask};
 use etiquette_core::refusal::HostRefusal;
 
-/// A place in the line. A request that has to step out, or whose start did not come about, returns to its place.
+/// A position in the queue. A request that has to step out, or whose start did not come about, returns to its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) class: Class,
     pub(super) number: u64,
 }
@@ -49,10 +49,10 @@ pub(super) type Calls = std::iter::Flatten<std::array::IntoIter<Option<Waker>, 2
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    waiting: BTreeMap<Place, Waiter>,
-    /// Requests whose rules are being renewed, or that nobody polls. They keep their place, but hold nobody up.
-    away: BTreeMap<Place, Waiter>,
-    denied: BTreeMap<Place, Denied>,
+    waiting: BTreeMap<Position, Waiter>,
+    /// Requests whose rules are being renewed, or that nobody polls. They keep their position, but hold nobody up.
+    away: BTreeMap<Position, Waiter>,
+    denied: BTreeMap<Position, Denied>,
     /// As long as the first starts by then, nobody misses a deadline. Unknown after a change in the line's order.
     first_by: Option<Instant>,
     /// Somebody watches that the first looks when it should.
@@ -80,75 +80,75 @@ impl Queue {
         self.is_empty() && self.denied.is_empty()
     }
 
-    /// Whether a request at `place` would be the first.
-    pub(super) fn is_first(&self, place: Place) -> bool {
+    /// Whether a request at `position` would be the first.
+    pub(super) fn is_first(&self, position: Position) -> bool {
         self.waiting
             .first_key_value()
-            .is_none_or(|(first, _)| place <= *first)
+            .is_none_or(|(first, _)| position <= *first)
     }
 
-    /// How many wait before `place`.
-    pub(super) fn ahead(&self, place: Place) -> usize {
+    /// How many wait before `position`.
+    pub(super) fn ahead(&self, position: Position) -> usize {
         match self.waiting.last_key_value() {
-            Some((last, _)) if *last < place => self.waiting.len(),
-            _ => self.waiting.range(..place).count(),
+            Some((last, _)) if *last < position => self.waiting.len(),
+            _ => self.waiting.range(..position).count(),
         }
     }
 
-    /// Whether the place stands in the line, or in front of it.
-    pub(super) fn holds(&self, place: Place) -> bool {
-        self.waiting.contains_key(&place) || self.away.contains_key(&place)
+    /// Whether the position stands in the line, or in front of it.
+    pub(super) fn holds(&self, position: Position) -> bool {
+        self.waiting.contains_key(&position) || self.away.contains_key(&position)
     }
 
-    pub(super) fn insert(&mut self, place: Place, waiter: Waiter) {
+    pub(super) fn insert(&mut self, position: Position, waiter: Waiter) {
         self.first_by = None;
-        self.waiting.insert(place, waiter);
+        self.waiting.insert(position, waiter);
     }
 
-    pub(super) fn get_mut(&mut self, place: Place) -> Option<&mut Waiter> {
-        self.waiting.get_mut(&place)
+    pub(super) fn get_mut(&mut self, position: Position) -> Option<&mut Waiter> {
+        self.waiting.get_mut(&position)
     }
 
-    pub(super) fn away_mut(&mut self, place: Place) -> Option<&mut Waiter> {
-        self.away.get_mut(&place)
+    pub(super) fn away_mut(&mut self, position: Position) -> Option<&mut Waiter> {
+        self.away.get_mut(&position)
     }
 
-    /// Steps out of the line and keeps the place.
-    pub(super) fn step_out(&mut self, place: Place, waiter: Waiter) {
-        self.remove(place);
-        self.away.insert(place, waiter);
+    /// Steps out of the line and keeps the position.
+    pub(super) fn step_out(&mut self, position: Position, waiter: Waiter) {
+        self.remove(position);
+        self.away.insert(position, waiter);
     }
 
-    /// Returns to its place after it stepped out.
-    pub(super) fn step_in(&mut self, place: Place) {
-        if let Some(waiter) = self.away.remove(&place) {
-            self.insert(place, waiter);
+    /// Returns to its position after it stepped out.
+    pub(super) fn step_in(&mut self, position: Position) {
+        if let Some(waiter) = self.away.remove(&position) {
+            self.insert(position, waiter);
         }
     }
 
-    /// The first starts: all others move up by one `gap`.
-    pub(super) fn remove_first(&mut self, place: Place, gap: Duration) {
-        self.remove(place);
-        self.first_by = self.first_by.and_then(|by| by.checked_add(gap));
+    /// The first starts: all others move up by one `delay`.
+    pub(super) fn remove_first(&mut self, position: Position, delay: Duration) {
+        self.remove(position);
+        self.first_by = self.first_by.and_then(|by| by.checked_add(delay));
     }
 
     /// Leaves the line, wherever it stood.
-    pub(super) fn leave(&mut self, place: Place) {
-        self.remove(place);
-        self.away.remove(&place);
-        self.denied.remove(&place);
+    pub(super) fn leave(&mut self, position: Position) {
+        self.remove(position);
+        self.away.remove(&position);
+        self.denied.remove(&position);
     }
 
-    pub(super) fn take_denied(&mut self, place: Place) -> Option<Denied> {
-        self.denied.remove(&place)
+    pub(super) fn take_denied(&mut self, position: Position) -> Option<Denied> {
+        self.denied.remove(&position)
     }
 
-    fn remove(&mut self, place: Place) {
-        if self.is_first(place) {
+    fn remove(&mut self, position: Position) {
+        if self.is_first(position) {
             self.called = false;
             self.looks_at = None;
         }
-        self.waiting.remove(&place);
+        self.waiting.remove(&position);
     }
 
     /// Calls the first: something changed that it waits for. Those to wake are it, and the watch that sees to it.
@@ -200,9 +200,9 @@ impl Queue {
             }
             self.watcher = None;
             if self.called
-                && let Some((place, waiter)) = self.waiting.pop_first()
+                && let Some((position, waiter)) = self.waiting.pop_first()
             {
-                self.away.insert(place, waiter);
+                self.away.insert(position, waiter);
                 self.first_by = None;
             }
             self.called = false;
@@ -237,13 +237,13 @@ impl Queue {
     }
 
     /// Sends everybody away who cannot start before its deadline when the first starts at `due` and each other one
-    /// `gap` after the one before, less what is `saved` up. Those who stepped out or take no gap are judged by the end of
+    /// `delay` after the one before, less what is `saved` up. Those who stepped out or take no delay are judged by the end of
     /// the pause alone.
     pub(super) fn review(
         &mut self,
         pause_end: Instant,
         due: Instant,
-        gap: Duration,
+        delay: Duration,
         saved: Duration,
         mut deny: impl FnMut(Instant) -> Denied,
         wakers: &mut Vec<Waker>,
@@ -252,31 +252,31 @@ impl Queue {
         let mut first_by: Option<Instant> = None;
         let mut sum = Duration::ZERO;
         let denied = &mut self.denied;
-        self.waiting.retain(|place, waiter| {
-            let gapless = waiter.ask.pauses_only || waiter.ask.gap_taken;
-            let behind = if gapless {
+        self.waiting.retain(|position, waiter| {
+            let undelayed = waiter.ask.pauses_only || waiter.ask.delay_taken;
+            let behind = if undelayed {
                 Duration::ZERO
             } else {
                 sum.saturating_sub(saved)
             };
-            let from = if gapless { pause_end } else { due };
+            let from = if undelayed { pause_end } else { due };
             let at = from.checked_add(behind).unwrap_or(from);
             if at > waiter.deadline {
-                denied.insert(*place, deny(at));
+                denied.insert(*position, deny(at));
                 wakers.extend(waiter.waker.take());
                 return false;
             }
             let by = waiter.deadline.checked_sub(behind).unwrap_or(due);
             first_by = Some(first_by.map_or(by, |first| first.min(by)));
-            if !gapless {
-                sum = sum.saturating_add(gap);
+            if !undelayed {
+                sum = sum.saturating_add(delay);
             }
             true
         });
-        self.away.retain(|place, waiter| {
+        self.away.retain(|position, waiter| {
             let stays = pause_end <= waiter.deadline;
             if !stays {
-                denied.insert(*place, deny(pause_end));
+                denied.insert(*position, deny(pause_end));
                 wakers.extend(waiter.waker.take());
             }
             stays

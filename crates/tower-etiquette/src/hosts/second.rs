@@ -1,7 +1,7 @@
 //! A second budget beside a host's own: what hosts share that are one machine.
 //!
 //! A request that has its turn at its host waits for its turn at the machine, too, before it starts at either. The host's
-//! line is held up meanwhile, because its first is not gone. Pauses, strikes, Crawl-delays and rules stay the host's.
+//! line is held up meanwhile, because its first is not gone. Pauses, backoff level, Crawl-delays and rules stay the host's.
 
 use std::fmt;
 use std::future::Future;
@@ -63,7 +63,7 @@ impl<'a> Beside<'a> {
         }
     }
 
-    /// Waits until a place is reserved at the address of the host.
+    /// Waits until a permit is reserved at the address of the host.
     ///
     /// # Errors
     /// When nobody knows the address, and when the request may not wait there.
@@ -83,8 +83,8 @@ impl<'a> Beside<'a> {
         Ok(())
     }
 
-    /// Whether the reserved place may be used now. Otherwise, and where the host does not let the request start after
-    /// all, it is given back; the place in the line is kept.
+    /// Whether the reserved permit may be used now. Otherwise, and where the host does not let the request start after
+    /// all, it is given back; the position in the queue is kept.
     pub(super) fn is_due(&self) -> bool {
         self.at.as_ref().is_none_or(|(_, ticket)| ticket.is_due())
     }

@@ -1,10 +1,10 @@
-//! The budget of a host that several processes share: asking its store, keeping places there, and going on without it.
+//! The budget of a host that several processes share: asking its store, keeping permits there, and going on without it.
 //!
 //! Only the first of a host's line asks, and nobody else of the same line while it does, so that a store hears of a host
 //! at most once per process at a time. What it says is kept: a known pause or wait costs no further question.
 //!
 //! **Without the store** nothing starts for [`Outage::hold`](etiquette_core::host_store::Outage). After that the process
-//! keeps a budget of its own: one place, and the largest gap known times the number of processes, begun at a random
+//! keeps a budget of its own: one permit, and the largest delay known times the number of processes, begun at a random
 //! point of it, so that processes which cannot see each other rarely meet.
 
 use std::fmt;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use etiquette_core::host::{Ask, Decision, HostPolicy, Received};
 use etiquette_core::host_store::{
-    Acquired, HostAsk, HostEvent, HostStore, LeaseId, News, Seen, Shared, Step,
+    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, Seen, Shared, Step,
 };
 use etiquette_core::{Clock, Origin};
 use tokio::runtime::Handle;
@@ -36,13 +36,13 @@ pub(super) struct View {
     pub(super) asking: bool,
     /// The store said to come back then.
     floor: Option<Instant>,
-    /// The gap for all processes, as last heard.
-    gap: Duration,
+    /// The delay for all processes, as last heard.
+    delay: Duration,
     /// The last start of any process, as last heard.
     last_start: Option<Instant>,
     /// [`Shared::started`] at this process's last start.
     started: u64,
-    /// Since when it fails, and the share of a gap that is waited in addition before going on alone.
+    /// Since when it fails, and the share of a delay that is waited in addition before going on alone.
     failing: Option<(Instant, f64)>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Link {
 
 /// What asking came to.
 pub(super) enum Reply {
-    /// It may start, under a lease where the store gave it a place.
+    /// It may start, under a lease where the store gave it a permit.
     Start(Option<Lease>),
     /// Back to the line, which knows for how long.
     Wait,
@@ -81,7 +81,7 @@ impl Link {
     /// Asks for a start of a request that has its turn in the local line, under the host's policy or a stricter one.
     ///
     /// # Cancel safety
-    /// Dropped, it lets the next one of the line ask, and tells the store that the place is not used.
+    /// Dropped, it lets the next one of the line ask, and tells the store that the permit is not used.
     pub(super) async fn acquire(
         &self,
         host: &Arc<Host>,
@@ -155,25 +155,28 @@ impl Link {
         }
     }
 
-    /// Tells an answer, and what becomes of a place, when somebody finds the time.
-    pub(super) fn tell_later(&self, host: &Arc<Host>, news: News) {
+    /// Tells an answer, and what becomes of a permit, when somebody finds the time.
+    pub(super) fn tell_later(&self, host: &Arc<Host>, report: HostReport) {
         // Without a runtime nobody can tell it: the lease ends by itself.
         if let Ok(runtime) = Handle::try_current() {
             let (link, host) = (self.clone(), Arc::clone(host));
             runtime.spawn(async move {
-                link.tell(&host, news).await;
+                link.tell(&host, report).await;
             });
         }
     }
 
-    /// Tells an answer, and what becomes of a place; whether the store took it.
-    pub(super) async fn tell(&self, host: &Host, news: News) -> bool {
+    /// Tells an answer, and what becomes of a permit; whether the store took it.
+    pub(super) async fn tell(&self, host: &Host, report: HostReport) -> bool {
         let known = Known::of(&host.core(), self.now());
-        let told = self.store.tell(known.seen(host, &host.policy), news).await;
+        let told = self
+            .store
+            .tell(known.seen(host, &host.policy), report)
+            .await;
         events::taken("hosts", "tell an answer", told).is_some()
     }
 
-    /// The place is over then for the one who asked at `asked`, a while before it is for the store.
+    /// The permit is over then for the one who asked at `asked`, a while before it is for the store.
     fn over_at(&self, asked: Instant) -> Instant {
         let lease = self.store.lease();
         asked + lease.saturating_sub((lease / 10).max(Duration::from_millis(20)))
@@ -197,7 +200,7 @@ struct Asking<'a> {
     link: &'a Link,
     host: &'a Arc<Host>,
     id: LeaseId,
-    /// A place may be taken that nobody uses.
+    /// A permit may be taken that nobody uses.
     taken: bool,
 }
 
@@ -205,8 +208,8 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.host.asked();
         if self.taken {
-            let news = News::new(Some(Step::Unused(self.id)), None);
-            self.link.tell_later(self.host, news);
+            let report = HostReport::new(Some(Step::Unused(self.id)), None);
+            self.link.tell_later(self.host, report);
         }
     }
 }
@@ -266,10 +269,12 @@ impl Core {
         floor.map_or(due, |floor| due.max(floor))
     }
 
-    /// The gap that all processes keep together.
-    pub(super) fn gap(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Duration {
-        let gap = self.state.gap_of(policy, now, ask);
-        self.view.as_ref().map_or(gap, |view| gap.max(view.gap))
+    /// The delay that all processes keep together.
+    pub(super) fn delay(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Duration {
+        let delay = self.state.delay_of(policy, now, ask);
+        self.view
+            .as_ref()
+            .map_or(delay, |view| delay.max(view.delay))
     }
 
     fn hear(&mut self, now: Instant, shared: &Shared) -> Changes {
@@ -280,13 +285,13 @@ impl Core {
         }
         let view = self.view();
         view.failing = None;
-        view.gap = shared.gap;
+        view.delay = shared.delay;
         let start = shared.since_start.and_then(|ago| now.checked_sub(ago));
         view.last_start = view.last_start.max(start);
         Changes::shared(paused, &self.state, now)
     }
 
-    /// The store failed: when to look again, or `None` to start on its own. A place is reserved for the one who asks.
+    /// The store failed: when to look again, or `None` to start on its own. A permit is reserved for the one who asks.
     fn alone(
         &mut self,
         policy: &HostPolicy,
@@ -300,12 +305,12 @@ impl Core {
         let ended = self.state.last_end();
         let others = u32::from(!ask.pauses_only);
         let busy = self.state.in_flight() > others;
-        let gap = self.gap(policy, now, ask).saturating_mul(outage.nodes);
+        let delay = self.delay(policy, now, ask).saturating_mul(outage.nodes);
         let view = self.view();
         let (since, share) = *view.failing.get_or_insert((now, jitter));
         let held = since
             .checked_add(outage.hold)
-            .and_then(|end| end.checked_add(gap.mul_f64(share)));
+            .and_then(|end| end.checked_add(delay.mul_f64(share)));
         let Some(held) = held else {
             return Some(now + LOOK_AGAIN);
         };
@@ -314,7 +319,7 @@ impl Core {
         }
         let last = last.max(ended).max(view.last_start);
         let due = last
-            .and_then(|last| last.checked_add(gap))
+            .and_then(|last| last.checked_add(delay))
             .map_or(held, |due| due.max(held));
         if now < due {
             Some(due.min(now + LOOK_AGAIN))
@@ -324,7 +329,7 @@ impl Core {
     }
 }
 
-/// A place that the store keeps for a request under way, renewed until it is dropped.
+/// A permit that the store keeps for a request under way, renewed until it is dropped.
 pub(super) struct Lease {
     link: Link,
     host: Arc<Host>,
@@ -333,7 +338,7 @@ pub(super) struct Lease {
     renewal: Option<AbortHandle>,
 }
 
-/// Whether a place is still ours.
+/// Whether a permit is still ours.
 #[derive(Debug, Default)]
 struct Kept {
     lost: AtomicBool,
@@ -370,7 +375,7 @@ impl Lease {
         }
     }
 
-    /// Ready when the place is not ours any more, because the store could not be told in time that it is needed.
+    /// Ready when the permit is not ours any more, because the store could not be told in time that it is needed.
     pub(super) fn poll_lost(&self, task: &Task<'_>) -> Poll<()> {
         if self.kept.lost.load(Ordering::Acquire) {
             return Poll::Ready(());
@@ -386,12 +391,12 @@ impl Lease {
         }
     }
 
-    /// Says that the place is still needed.
+    /// Says that the permit is still needed.
     pub(super) fn renewal(&self) -> Step {
         Step::Renewed(self.id)
     }
 
-    /// Gives the place back; `unused` when nothing was sent.
+    /// Gives the permit back; `unused` when nothing was sent.
     pub(super) fn end(mut self, unused: bool, event: Option<HostEvent>) {
         self.stop();
         let step = if unused {
@@ -400,7 +405,7 @@ impl Lease {
             Step::Ended(self.id)
         };
         self.link
-            .tell_later(&self.host, News::new(Some(step), event));
+            .tell_later(&self.host, HostReport::new(Some(step), event));
     }
 
     fn stop(&mut self) -> bool {
@@ -411,8 +416,8 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if self.stop() {
-            let news = News::new(Some(Step::Unused(self.id)), None);
-            self.link.tell_later(&self.host, news);
+            let report = HostReport::new(Some(Step::Unused(self.id)), None);
+            self.link.tell_later(&self.host, report);
         }
     }
 }
@@ -425,7 +430,7 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// Renews a place three times within its life, and oftener when that fails, until it is over for us.
+/// Renews a permit three times within its life, and oftener when that fails, until it is over for us.
 async fn renew(link: Link, host: Arc<Host>, id: LeaseId, kept: Arc<Kept>, mut over: Instant) {
     let step = (link.store.lease() / 3).max(Duration::from_millis(1));
     let mut after = step;
@@ -439,8 +444,8 @@ async fn renew(link: Link, host: Arc<Host>, id: LeaseId, kept: Arc<Kept>, mut ov
         if asked >= over {
             return kept.lose();
         }
-        let told = link.tell(&host, News::new(Some(Step::Renewed(id)), None));
-        // What takes longer than the place lasts is of no use any more.
+        let told = link.tell(&host, HostReport::new(Some(Step::Renewed(id)), None));
+        // What takes longer than the permit lasts is of no use any more.
         let told = tokio::time::timeout(over - asked, told).await;
         if told == Ok(true) {
             over = link.over_at(asked);
@@ -454,8 +459,8 @@ async fn renew(link: Link, host: Arc<Host>, id: LeaseId, kept: Arc<Kept>, mut ov
 /// A number for an origin that all processes derive alike (FNV-1a).
 pub(super) fn number_of(origin: &Origin) -> u64 {
     let text = origin.to_string();
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
-        (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 

@@ -3,7 +3,7 @@
 //! A host is found by a 64-bit hash with a secret key: a collision lets two groups share a budget, which is slower and
 //! safe. Forgotten are only hosts that are owed nothing; a full table refuses new ones.
 //!
-//! Hosts at rest are packed: a million of them that are still within their gap take some 75 octets each at most. They
+//! Hosts at rest are packed: a million of them that are still within their delay take some 75 bytes each at most. They
 //! lose their name, and get it back from the next request.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use super::host::Host;
 
 const SHARDS: usize = 64;
 /// A shard with fewer hosts is not swept for size alone. Few, because hosts that come to rest are packed while the
-/// processor still has them at hand, and the place that they left.
+/// processor still has them at hand, and the slot that they left.
 const SMALL: usize = 8;
 
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use super::Hosts;
 use super::host::{Host, Starting, Tap};
 use super::line::{Look, Looker, Vigil};
 use super::permit::Permit;
-use super::queue::{Class, Denied, Place};
+use super::queue::{Class, Denied, Position};
 use super::second::{Beside, Second};
 use super::shared::{Lease, Reply, number_of};
 use crate::BoxError;
@@ -41,21 +41,21 @@ pub(crate) struct Ticket {
     tap: Option<Tap>,
     /// The limit of an API whose line is the host's, where that is shared with other processes.
     policy: Option<Box<HostPolicy>>,
-    place: Place,
+    position: Position,
     entered: Instant,
     deadline: Instant,
     never_wait: bool,
     vigil: Vigil,
     /// Its start was counted already, when a layer further out let it go.
     counted: bool,
-    /// The gap of a budget elsewhere that has started it.
+    /// The delay of a budget elsewhere that has started it.
     elsewhere: Duration,
     /// It had a grant before: the line was not full when it joined.
     returning: bool,
     holding: Holding,
     /// What the origin's robots.txt said when it was last asked.
     crawl_delay: Option<Option<Duration>>,
-    /// The place that other processes see.
+    /// The permit that other processes see.
     lease: Option<Lease>,
     /// It had to wait in the line, and somebody was told.
     waits: bool,
@@ -65,9 +65,9 @@ pub(crate) struct Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holding {
     Nothing,
-    /// Perhaps a place in the line.
+    /// Perhaps a position in the queue.
     Line,
-    /// A place of the host.
+    /// A permit of the host.
     Grant,
 }
 
@@ -78,9 +78,9 @@ pub(crate) struct Manner {
     pub(crate) purpose: PurposeKind,
     /// The API that it uses, to keep its limit.
     pub(crate) api: Option<Api>,
-    /// Only pauses hold requests: no places, no gap.
+    /// Only pauses hold requests: no permits, no delay.
     pub(crate) pauses_only: bool,
-    /// A budget on other hosts keeps the gap already.
+    /// A budget on other hosts keeps the delay already.
     pub(crate) paced_elsewhere: bool,
     /// Refuse rather than wait.
     pub(crate) never_wait: bool,
@@ -90,11 +90,11 @@ pub(crate) struct Manner {
 
 /// Waits for the turn of a request to `origin`, makes a clone of `inner` ready and stamps the start.
 ///
-/// Nothing of the inner service is held while it waits for the host. Between the turn and the start pause, gap and rules
+/// Nothing of the inner service is held while it waits for the host. Between the turn and the start pause, delay and rules
 /// are checked once more, so that a pause that arrives while the inner service gets ready holds the request.
 ///
 /// # Cancel safety
-/// Dropping it leaves the line, gives a reserved place back and drops the inner clone with what it reserved.
+/// Dropping it leaves the line, gives a reserved permit back and drops the inner clone with what it reserved.
 pub(crate) async fn admit<S, R>(
     hosts: &Hosts,
     origin: &Origin,
@@ -130,14 +130,14 @@ where
                 None => continue,
             }
         };
-        // The host first, because it has more reasons to refuse: a start that is stamped and not used costs a gap.
+        // The host first, because it has more reasons to refuse: a start that is stamped and not used costs a delay.
         if !beside.is_due() {
             ticket.give_back();
         } else if let Some(permit) = ticket.start()? {
             if let Some((address, shared)) = beside.start()? {
                 return Ok((service, permit.beside(address, shared)));
             }
-            // It has cost the host a gap, and is a new request there; its time goes on.
+            // It has cost the host a delay, and is a new request there; its time goes on.
             drop(permit);
             let deadline = ticket.deadline;
             ticket = Ticket::new(hosts, origin, extensions, &manner)?;
@@ -168,16 +168,16 @@ impl Ticket {
             events::refused(hosts.voice(), origin.host(), why, None);
             return Err(HostRefused::new(origin.clone(), why, None, contact).into());
         };
-        let place = host.place(class);
+        let position = host.position(class);
         let mut ask = if manner.pauses_only {
             Ask::pauses()
         } else {
             Ask::pace()
         };
-        ask.gap_taken = manner.paced_elsewhere;
+        ask.delay_taken = manner.paced_elsewhere;
         let (mut tap, mut policy) = (None, None);
         match &manner.api {
-            // A store knows no limits of APIs: the request keeps the host's shared budget, and its own limit as a gap.
+            // A store knows no limits of APIs: the request keeps the host's shared budget, and its own limit as a delay.
             Some(api) if hosts.0.link.is_some() => {
                 policy = Some(Box::new(host.policy.within(api.limit())));
             }
@@ -195,12 +195,12 @@ impl Ticket {
         }
         let visit = context.and_then(|context| context.visit.clone());
         if let (Some(visit), PurposeKind::UserFetch) = (&visit, purpose) {
-            visit.with(|journey| journey.one_gap = true);
+            visit.with(|journey| journey.one_delay = true);
         }
         let max_wait = if manner.never_wait {
             Duration::ZERO
         } else {
-            hosts.policy().longest_wait(purpose)
+            hosts.policy().max_wait_for(purpose)
         };
         Ok(Self {
             hosts: hosts.clone(),
@@ -212,13 +212,13 @@ impl Ticket {
             ask,
             tap,
             policy,
-            place,
+            position,
             entered: now.monotonic,
             deadline: now.after(max_wait),
             never_wait: manner.never_wait,
             vigil: Vigil::default(),
             counted: context.is_some_and(|context| context.counted_by.contains(hosts.id())),
-            elsewhere: context.map_or(Duration::ZERO, |context| context.gap),
+            elsewhere: context.map_or(Duration::ZERO, |context| context.delay),
             returning: false,
             holding: Holding::Nothing,
             crawl_delay: None,
@@ -258,7 +258,7 @@ impl Ticket {
         &self.origin
     }
 
-    /// Gives back what is reserved and keeps the place in the line.
+    /// Gives back what is reserved and keeps the position in the queue.
     pub(super) fn give_back(&mut self) {
         self.lease = None;
         if self.holding == Holding::Grant {
@@ -267,18 +267,18 @@ impl Ticket {
         }
     }
 
-    /// Whether pause and gap would let it start now.
+    /// Whether pause and delay would let it start now.
     pub(super) fn is_due(&self) -> bool {
         let now = self.hosts.clock().monotonic();
-        let taken = self.gap_taken_at();
+        let taken = self.delay_taken_at();
         let mut ask = self.ask;
         let mut core = self.host.core();
-        ask.gap_taken |= core.gap_taken(taken);
+        ask.delay_taken |= core.delay_taken(taken);
         core.due(&self.host.policy, now, ask) <= now
     }
 
     /// The number of the visit's last start here.
-    fn gap_taken_at(&self) -> Option<u64> {
+    fn delay_taken_at(&self) -> Option<u64> {
         self.visit
             .as_ref()
             .and_then(|visit| visit.with(|journey| journey.last_start(self.host.key)))
@@ -311,7 +311,7 @@ impl Ticket {
         }
     }
 
-    /// Waits until a place is reserved for this request.
+    /// Waits until a permit is reserved for this request.
     pub(super) async fn turn(&mut self) -> Result<(), Refusal> {
         let mut timer: Option<Pin<Box<Sleep>>> = None;
         loop {
@@ -338,7 +338,7 @@ impl Ticket {
         asked: &mut Option<Now>,
         timer: &mut Option<Pin<Box<Sleep>>>,
     ) -> Poll<Look> {
-        let taken = self.gap_taken_at();
+        let taken = self.delay_taken_at();
         loop {
             let just_asked = asked.take();
             let now = just_asked
@@ -348,10 +348,10 @@ impl Ticket {
             let look = self.host.look(
                 now,
                 Looker {
-                    place: self.place,
+                    position: self.position,
                     ask: self.ask,
                     policy: self.policy.as_deref(),
-                    gap_taken_at: taken,
+                    delay_taken_at: taken,
                     deadline: self.deadline,
                     asked: just_asked.is_some(),
                     never_wait: self.never_wait,
@@ -422,7 +422,7 @@ impl Ticket {
         };
         match rules.at_start(now) {
             AtStart::Go { crawl_delay } => {
-                let longest = self.host.policy.longest_crawl_delay();
+                let longest = self.host.policy.get_max_crawl_delay();
                 if let Some(delay) = crawl_delay.filter(|delay| *delay > longest) {
                     let why = HostRefusal::CrawlDelayTooLong;
                     let retry_at = Some(now.after(delay));
@@ -445,11 +445,11 @@ impl Ticket {
         };
         self.holding = Holding::Line;
         self.host
-            .step_out(now.monotonic, self.place, self.deadline, self.ask)
+            .step_out(now.monotonic, self.position, self.deadline, self.ask)
             .map_err(|denied| self.refusal(now, denied))?;
         let mut renewal = rules.renew();
         let sent_away = poll_fn(|task| {
-            if let Some(denied) = self.host.sent_away(self.place, self.ask, task.waker()) {
+            if let Some(denied) = self.host.sent_away(self.position, self.ask, task.waker()) {
                 return Poll::Ready(Some(denied));
             }
             renewal.as_mut().poll(task).map(|()| None)
@@ -467,8 +467,8 @@ impl Ticket {
             return Ok(true);
         };
         let mut ask = self.ask;
-        let taken = self.gap_taken_at();
-        ask.gap_taken |= self.host.core().gap_taken(taken);
+        let taken = self.delay_taken_at();
+        ask.delay_taken |= self.host.core().delay_taken(taken);
         let crawl_delay = self
             .crawl_delay
             .map(|delay| (number_of(&self.origin), delay));
@@ -496,19 +496,19 @@ impl Ticket {
         }
     }
 
-    /// Stamps the start. `None` when it may not start after all: the place in the line is kept and the grant is gone.
+    /// Stamps the start. `None` when it may not start after all: the position in the queue is kept and the grant is gone.
     pub(super) fn start(&mut self) -> Result<Option<Permit>, Refusal> {
         let now = self.hosts.clock().now();
         if !self.ask_the_rules(now)? {
             self.give_back();
             return Ok(None);
         }
-        let taken = self.gap_taken_at();
+        let taken = self.delay_taken_at();
         let mut start = Starting::new(now.monotonic, self.ask);
         start.policy = self.policy.as_deref();
-        start.gap_taken_at = taken;
+        start.delay_taken_at = taken;
         start.counted = self.counted;
-        start.let_go = (self.waits && self.ask.gap_taken).then_some(self.elsewhere);
+        start.let_go = (self.waits && self.ask.delay_taken).then_some(self.elsewhere);
         let start = self.host.commit(start);
         self.holding = Holding::Line;
         let Ok(started) = start else {
@@ -559,7 +559,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         match self.holding {
             Holding::Nothing => {}
-            Holding::Line => self.host.leave(self.place, self.ask),
+            Holding::Line => self.host.leave(self.position, self.ask),
             Holding::Grant => self.host.unreserve(self.ask),
         }
     }

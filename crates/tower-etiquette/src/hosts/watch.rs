@@ -2,7 +2,7 @@
 //!
 //! The first of a line looks for itself when its time comes. If its caller does not poll it any more, because it went on to
 //! something else, it would hold up everybody behind it. So a line in which more than one waits has a watch: a first that has
-//! not looked when it should have is called once more, and then steps aside. It keeps its place, and is the first again as
+//! not looked when it should have is called once more, and then steps aside. It keeps its position, and is the first again as
 //! soon as it is polled.
 //!
 //! One task for a line with two waiting or more, none for a request, and its one timer. It ends with the line. Where its

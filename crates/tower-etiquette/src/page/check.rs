@@ -11,7 +11,7 @@ use tower_service::Service;
 use crate::ready::ready;
 use crate::{BoxError, Identity};
 
-/// How many octets of a page are searched for the token.
+/// How many bytes of a page are searched for the token.
 const MOST: usize = 256 << 10;
 
 /// The link answers and its page names the token.

@@ -51,7 +51,7 @@ impl<C> RetryAfterLayer<C> {
     }
 
     /// Whether idempotent requests are sent again after a connection error or another 5xx. Default no. The attempts are
-    /// the same ones, and a gap lies between them at least.
+    /// the same ones, and a delay lies between them at least.
     #[must_use]
     pub fn retry_failures(mut self, retry: bool) -> Self {
         self.settings.retry_failures = retry;

@@ -44,7 +44,7 @@
 //! request and nothing is held while it waits. When both hold the same [`Hosts`](crate::Hosts) only the budget queues.
 //! Below a budget it records what it sees and hands it back, because a retry there would pass the budget by. Alone it
 //! lets go what it held one by one, at the pace it has learnt; below a budget, which has started them already, by the
-//! budget's gap. Below a budget it holds places of it while it waits.
+//! budget's delay. Below a budget it holds permits of it while it waits.
 //!
 //! **Errors**: [`HostRefused`](etiquette_core::refusal::HostRefused) when the wait is too long,
 //! [`NoOrigin`](etiquette_core::refusal::NoOrigin) for a request without an absolute URI, both found by

@@ -135,7 +135,7 @@ where
     }
 }
 
-/// Which budget holds a place for the request while it is here.
+/// Which budget holds a permit for the request while it is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Above {
     Nothing,
@@ -199,7 +199,7 @@ impl Course {
                         Some(spare) if self.settings.retry_failures && idempotent => {
                             self.tell_retry(&origin, Signal::Failed, attempt);
                             request = spare;
-                            not_before = Some(hosts.clock().now().after(hosts.gap(&origin)));
+                            not_before = Some(hosts.clock().now().after(hosts.delay(&origin)));
                             continue;
                         }
                         _ => return Err(error),
@@ -224,12 +224,12 @@ impl Course {
                 _ => false,
             };
             if let (Some(spare), true) = (spare, repeat) {
-                // The old body goes before the wait, and with it the place that it holds.
+                // The old body goes before the wait, and with it the permit that it holds.
                 drop(response);
                 self.tell_retry(&origin, answer.signal, attempt);
                 request = spare;
                 not_before = (answer.signal == Signal::Failed)
-                    .then(|| hosts.clock().now().after(hosts.gap(&origin)));
+                    .then(|| hosts.clock().now().after(hosts.delay(&origin)));
                 continue;
             }
             Facts::edit(response.extensions_mut(), |facts| {
@@ -307,7 +307,7 @@ impl Course {
     ) {
         let hosts = &self.settings.hosts;
         // A budget above has recorded the same pause by the time the next request comes here. Ending it no later, this
-        // layer does not hold what the budget has let go, whose gap would then shrink.
+        // layer does not hold what the budget has let go, whose delay would then shrink.
         let jitter = match self.above {
             Above::OtherBudget => 0.0,
             Above::Nothing | Above::SameBudget => hosts.jitter(),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use etiquette_core::address::AddressRefused;
 use etiquette_core::identity::Identity;
 use etiquette_core::refusal::{Disallowed, RobotsUnreachable};
-use etiquette_core::robots_txt::{Known, Standing, Trouble};
+use etiquette_core::robots_txt::{FetchFailure, Known, Standing};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal, RobotsScope};
 use etiquette_robots::{Group, Robots, Verdict, resolve};
 use http::{Request, Response, StatusCode};
@@ -25,7 +25,7 @@ use crate::events;
 use crate::ext::{AtStart, Rules, Visit};
 use crate::flight::Flight;
 
-/// How many readings that end in trouble one request waits for.
+/// How many readings that end in failure one request waits for.
 const PATIENCE: u32 = 3;
 
 /// One request before the rules of its origin.
@@ -43,7 +43,7 @@ pub(super) struct Asking {
     pub(super) key: Key,
     pub(super) identity: Identity,
     pub(super) purpose: PurposeKind,
-    /// Of a page that a person asked for: reading robots.txt is a part of the same visit and takes no gap of its own.
+    /// Of a page that a person asked for: reading robots.txt is a part of the same visit and takes no delay of its own.
     pub(super) visit: Option<Visit>,
     pub(super) target: Target,
     pub(super) progress: Mutex<Progress>,
@@ -87,34 +87,34 @@ impl Asking {
 
     fn ask(&self, now: Now) -> AtStart {
         let settings = &self.shared.settings;
-        let gap = settings
+        let delay = settings
             .hosts
             .as_ref()
-            .map(|hosts| hosts.gap(&self.key.origin))
+            .map(|hosts| hosts.delay(&self.key.origin))
             .unwrap_or_default();
         let epoch = self.epoch();
         let state = self.slot.lock();
         let mut progress = self.progress();
-        match state.record.standing(now.monotonic, gap, epoch) {
+        match state.record.standing(now.monotonic, delay, epoch) {
             Standing::Obey(Known::Unavailable) => {
                 progress.facts = Some(RobotsFacts::unavailable());
                 AtStart::Go { crawl_delay: None }
             }
             Standing::Obey(Known::Rules(robots)) => self.judge(robots, &mut progress),
             Standing::Obey(Known::Closed(status)) => {
-                self.unreachable(Trouble::Status(*status), None)
+                self.unreachable(FetchFailure::Status(*status), None)
             }
-            Standing::Closed { trouble, retry_at } => {
+            Standing::Closed { failure, retry_at } => {
                 if let Some(refusal) = progress.refused.take() {
                     return AtStart::Refuse(refusal);
                 }
                 // The pause that came with the 429 holds the next reading back: this request may wait for it.
                 let pause_holds = settings.hosts.is_some()
-                    && *trouble == Trouble::Later(StatusCode::TOO_MANY_REQUESTS);
+                    && *failure == FetchFailure::Later(StatusCode::TOO_MANY_REQUESTS);
                 if pause_holds && progress.failed_readings < PATIENCE {
                     return AtStart::Renew;
                 }
-                self.unreachable(trouble.clone(), Some(now.wall_at(retry_at)))
+                self.unreachable(failure.clone(), Some(now.wall_at(retry_at)))
             }
             _ => match progress.refused.take() {
                 Some(refusal) => AtStart::Refuse(refusal),
@@ -160,13 +160,17 @@ impl Asking {
         Disallowed::new(self.key.origin.clone(), verdict, self.contact()).into()
     }
 
-    fn unreachable(&self, trouble: Trouble, retry_at: Option<std::time::SystemTime>) -> AtStart {
+    fn unreachable(
+        &self,
+        failure: FetchFailure,
+        retry_at: Option<std::time::SystemTime>,
+    ) -> AtStart {
         let origin = self.key.origin.clone();
-        let refusal = match trouble {
-            Trouble::NotPublic(address) => {
+        let refusal = match failure {
+            FetchFailure::NotPublic(address) => {
                 AddressRefused::new(Some(origin), address, self.contact()).into()
             }
-            trouble => RobotsUnreachable::new(origin, trouble, retry_at, self.contact()).into(),
+            failure => RobotsUnreachable::new(origin, failure, retry_at, self.contact()).into(),
         };
         AtStart::Refuse(Box::new(refusal))
     }
@@ -232,7 +236,7 @@ where
                 Err(_panicked) => {
                     let leaf = RobotsUnreachable::new(
                         asking.key.origin.clone(),
-                        Trouble::NoResponse,
+                        FetchFailure::NoResponse,
                         None,
                         asking.contact(),
                     );

@@ -37,12 +37,12 @@
 //! # Defaults
 //! | what | default | why |
 //! | --- | --- | --- |
-//! | life of a copy | min(max-age, 1 h), at least 60 s and two gaps of the host | one line has to act within the hour |
+//! | life of a copy | min(max-age, 1 h), at least 60 s and two delays of the host | one line has to act within the hour |
 //! | 4xx | no rules | RFC 9309, 2.3.1.3; 401 and 403 can be made to close |
 //! | 408, 429, 5xx, no answer, cut or coded body | closed, or the old copy for 30 days | RFC 9309, 2.3.1.4 and 2.4 |
 //! | next try after those | 60 s, doubled up to 1 h, never before the site's Retry-After | |
 //! | redirects | 10, whatever the authority | RFC 9309, 2.3.1.2 asks for 5 |
-//! | octets read | 512,000 | RFC 9309, 2.5 |
+//! | bytes read | 512,000 | RFC 9309, 2.5 |
 //! | time for each request of a reading | 30 s from its start | |
 //! | origins remembered | 10,000, least recently used first out | forgetting means reading again |
 //!

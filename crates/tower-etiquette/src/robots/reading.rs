@@ -10,7 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::identity::Identity;
 use etiquette_core::retry_after::RetryAfter;
-use etiquette_core::robots_txt::{Answer, Known, RobotsPolicy, Standing, StoredRobots, Trouble};
+use etiquette_core::robots_txt::{
+    Answer, FetchFailure, Known, RobotsPolicy, Standing, StoredRobots,
+};
 use etiquette_core::store::{Claim, RobotsKey, StoreFailed};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
 use etiquette_robots::{Robots, resolve};
@@ -55,7 +57,7 @@ enum Read {
     Unavailable(HeaderMap),
     Closed(http::StatusCode, HeaderMap),
     NotModified(HeaderMap),
-    Trouble(Trouble, Option<Duration>),
+    FetchFailure(FetchFailure, Option<Duration>),
     Refused(Refusal),
 }
 
@@ -66,7 +68,7 @@ impl Read {
             Self::Unavailable(_) => "none",
             Self::Closed(..) => "closed",
             Self::NotModified(_) => "unchanged",
-            Self::Trouble(..) => "unreachable",
+            Self::FetchFailure(..) => "unreachable",
             Self::Refused(_) => "not_admitted",
         }
     }
@@ -100,16 +102,16 @@ impl Reading {
         let read = self
             .within_time(&started, self.follow(inner, &started))
             .await;
-        let mut octets = None;
+        let mut bytes = None;
         let name = read.name();
-        let outcome = self.keep(read, &mut octets);
+        let outcome = self.keep(read, &mut bytes);
         events::tell(|| Event::RobotsRead {
             origin,
             outcome: name,
         });
         if let (Some(store), Ok(())) = (&self.shared.settings.store, &outcome) {
             let now = self.shared.settings.clock.now();
-            let record = self.slot.lock().record.to_stored(now, octets);
+            let record = self.slot.lock().record.to_stored(now, bytes);
             // A store that fails is as good as none: the record at hand holds.
             let saved = timeout(STORE_TIME, store.save(&self.stored_key(), record)).await;
             events::taken("robots", "keep robots.txt", flat(saved));
@@ -123,9 +125,9 @@ impl Reading {
         let now = self.shared.settings.clock.now().monotonic;
         let record = &mut self.slot.lock().record;
         match read {
-            Read::Rules(octets, headers) => {
-                let robots = Known::Rules(self.parse(&octets));
-                *raw = Some(octets);
+            Read::Rules(bytes, headers) => {
+                let robots = Known::Rules(self.parse(&bytes));
+                *raw = Some(bytes);
                 record.keep(robots, &headers, policy, now, self.epoch);
             }
             Read::Unavailable(headers) => {
@@ -135,19 +137,19 @@ impl Reading {
                 record.keep(Known::Closed(status), &headers, policy, now, self.epoch);
             }
             Read::NotModified(headers) => record.confirm(&headers, policy, now, self.epoch),
-            Read::Trouble(trouble, after) => record.fail(trouble, after, now),
+            Read::FetchFailure(failure, after) => record.fail(failure, after, now),
             Read::Refused(refusal) => return Err(refusal),
         }
         Ok(())
     }
 
-    fn parse(&self, octets: &[u8]) -> Robots {
+    fn parse(&self, bytes: &[u8]) -> Robots {
         let tokens = std::iter::once(&self.key.tokens.crawl).chain(&self.key.tokens.user);
-        let limit = self.shared.settings.policy.octets();
+        let limit = self.shared.settings.policy.bytes();
         Robots::builder()
             .tokens(tokens.cloned())
-            .max_octets(limit)
-            .parse(octets)
+            .max_bytes(limit)
+            .parse(bytes)
     }
 
     fn stored_key(&self) -> RobotsKey {
@@ -174,18 +176,18 @@ impl Reading {
             {
                 let now = settings.clock.now();
                 let hosts = settings.hosts.as_ref();
-                let gap = hosts
-                    .map(|hosts| hosts.gap(&self.key.origin))
+                let delay = hosts
+                    .map(|hosts| hosts.delay(&self.key.origin))
                     .unwrap_or_default();
                 let epoch = self.epoch_of(&stored, now);
                 let known = {
                     let record = &mut self.slot.lock().record;
-                    record.restore(stored, |octets| self.parse(octets), now, epoch);
-                    let known = match record.standing(now.monotonic, gap, self.epoch) {
+                    record.restore(stored, |bytes| self.parse(bytes), now, epoch);
+                    let known = match record.standing(now.monotonic, delay, self.epoch) {
                         Standing::Read => false,
                         // The pause that came with the 429 holds the next reading back: this one may wait for it.
                         Standing::Closed {
-                            trouble: Trouble::Later(StatusCode::TOO_MANY_REQUESTS),
+                            failure: FetchFailure::Later(StatusCode::TOO_MANY_REQUESTS),
                             ..
                         } => hosts.is_none(),
                         _ => true,
@@ -237,7 +239,7 @@ impl Reading {
             let now = settings.clock.now().monotonic;
             let until = hosts.paused_until(&self.key.origin, now);
             let left = until.map(|until| until - now);
-            match left.filter(|left| *left <= hosts.policy().longest_wait(self.purpose)) {
+            match left.filter(|left| *left <= hosts.policy().max_wait_for(self.purpose)) {
                 Some(left) => sleep(left).await,
                 None => return,
             }
@@ -278,7 +280,7 @@ impl Reading {
             sleep
                 .as_mut()
                 .poll(cx)
-                .map(|()| Read::Trouble(Trouble::NoResponse, None))
+                .map(|()| Read::FetchFailure(FetchFailure::NoResponse, None))
         })
         .await
     }
@@ -292,7 +294,7 @@ impl Reading {
     {
         let settings = &self.shared.settings;
         let Some(mut uri) = self.key.origin.uri("/robots.txt") else {
-            return Read::Trouble(Trouble::NoResponse, None);
+            return Read::FetchFailure(FetchFailure::NoResponse, None);
         };
         for hop in 0..=RobotsPolicy::REDIRECTS {
             let request = self.request(&uri, hop == 0, started);
@@ -308,18 +310,18 @@ impl Reading {
                 Answer::Closed => return Read::Closed(parts.status, parts.headers),
                 Answer::Redirect(location) => match target(&uri, &location) {
                     Some(target) => uri = target,
-                    None => return Read::Trouble(Trouble::Redirects, None),
+                    None => return Read::FetchFailure(FetchFailure::Redirects, None),
                 },
-                Answer::Trouble(trouble) => {
+                Answer::FetchFailure(failure) => {
                     let after = self.asked_to_wait(&parts.headers);
-                    return Read::Trouble(trouble, after);
+                    return Read::FetchFailure(failure, after);
                 }
-                _ => return Read::Trouble(Trouble::Status(parts.status), None),
+                _ => return Read::FetchFailure(FetchFailure::Status(parts.status), None),
             }
-            // The body of a redirect holds its place until it is gone: before the next hop asks for one.
+            // The body of a redirect holds its permit until it is gone: before the next hop asks for one.
             drop(body);
         }
-        Read::Trouble(Trouble::Redirects, None)
+        Read::FetchFailure(FetchFailure::Redirects, None)
     }
 
     fn request<ReqBody: Default>(
@@ -365,27 +367,27 @@ impl Reading {
 
     /// Reads the body up to the limit. What lies beyond is left unread.
     async fn rules<B: Body>(&self, headers: HeaderMap, body: B) -> Read {
-        let limit = self.shared.settings.policy.octets();
-        let mut octets = Vec::new();
+        let limit = self.shared.settings.policy.bytes();
+        let mut bytes = Vec::new();
         let mut body = pin!(body);
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
-                return Read::Trouble(Trouble::Cut, None);
+                return Read::FetchFailure(FetchFailure::Cut, None);
             };
             let Ok(mut data) = frame.into_data() else {
                 continue;
             };
-            while bytes::Buf::has_remaining(&data) && octets.len() <= limit {
+            while bytes::Buf::has_remaining(&data) && bytes.len() <= limit {
                 let chunk = bytes::Buf::chunk(&data);
-                let take = chunk.len().min(limit + 1 - octets.len());
-                octets.extend_from_slice(&chunk[..take]);
+                let take = chunk.len().min(limit + 1 - bytes.len());
+                bytes.extend_from_slice(&chunk[..take]);
                 bytes::Buf::advance(&mut data, take);
             }
-            if octets.len() > limit {
+            if bytes.len() > limit {
                 break;
             }
         }
-        Read::Rules(octets.into(), headers)
+        Read::Rules(bytes.into(), headers)
     }
 
     fn asked_to_wait(&self, headers: &HeaderMap) -> Option<Duration> {
@@ -417,10 +419,10 @@ fn failed(error: &BoxError, hop: usize) -> Read {
     let error: &(dyn Error + 'static) = error.as_ref();
     match Refusal::find(error) {
         Some(Refusal::Address(leaf)) if hop > 0 => {
-            Read::Trouble(Trouble::NotPublic(leaf.address), None)
+            Read::FetchFailure(FetchFailure::NotPublic(leaf.address), None)
         }
         Some(refusal) => Read::Refused(refusal.clone()),
-        None => Read::Trouble(Trouble::NoResponse, None),
+        None => Read::FetchFailure(FetchFailure::NoResponse, None),
     }
 }
 

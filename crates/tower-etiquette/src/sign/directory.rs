@@ -96,7 +96,7 @@ fn authority<B>(request: &Request<B>) -> Option<String> {
         .or_else(|| host.strip_suffix(":80"))
         .unwrap_or(&host);
     // What goes into the base that is signed must not end its line.
-    let is_host = !host.is_empty() && host.bytes().all(|octet| octet.is_ascii_graphic());
+    let is_host = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic());
     is_host.then(|| host.to_owned())
 }
 

@@ -167,7 +167,7 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
     }
 
     /// Keeps everything that outlives the process in one store, such as the folder of feature `disk`: responses,
-    /// robots.txt files, and the pauses and strikes of hosts, which are read before the first request.
+    /// robots.txt files, and the pauses and backoff levels of hosts, which are read before the first request.
     ///
     /// Hosts that keep a journal already go on with that one; see [`Hosts::keep_in`].
     #[must_use]

@@ -12,7 +12,7 @@ use crate::BoxError;
 pin_project! {
     /// The future of [`UserAgent`](super::UserAgent): the inner one, or a refusal.
     ///
-    /// **Cancel safety**: dropping it drops the inner future and leaves the request's permit as it was.
+    /// **Cancel safety**: dropping it drops the inner future and leaves the request's grant as it was.
     #[derive(Debug)]
     pub struct ResponseFuture<F> {
         #[pin]

@@ -8,8 +8,8 @@
 //! identity has a contact, page fetches for a person never do. What a library sets of its own accord (`reqwest/0.13`) is
 //! replaced. What a caller sets is judged: the own name in another form passes, anything else is refused.
 //!
-//! **Permits**: a page fetch for a person ([`Purpose::UserFetch`](crate::Purpose::UserFetch)) passes only as far as its
-//! [`Permit`](crate::Permit) reaches: the permitted URL and at most five redirects from there, GET or HEAD, one final
+//! **Grants**: a page fetch for a person ([`Purpose::UserFetch`](crate::Purpose::UserFetch)) passes only as far as its
+//! [`UserGrant`](crate::UserGrant) reaches: the granted URL and at most five redirects from there, GET or HEAD, one final
 //! answer. Hops count where they pass this layer, so redirects must be followed above it, or not at all: the ready-made
 //! client does, and a client that follows by itself hides its hops. What the layers below repeat after a Retry-After
 //! belongs to the request.
@@ -48,8 +48,8 @@
 //! that each hop is named and judged. Below a cache it would name only what the cache sends, and Vary on User-Agent
 //! would be judged on another name.
 //!
-//! **Errors**: [`Refusal::Name`](crate::Refusal::Name) with the verdict, [`Refusal::Permit`](crate::Refusal::Permit) with
-//! what the permit does not cover. A refused request has reached no socket.
+//! **Errors**: [`Refusal::Name`](crate::Refusal::Name) with the verdict, [`Refusal::Grant`](crate::Refusal::Grant) with
+//! what the grant does not cover. A refused request has reached no socket.
 
 mod future;
 mod layer;

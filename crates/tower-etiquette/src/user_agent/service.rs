@@ -1,7 +1,7 @@
 use std::task::{Context as TaskContext, Poll};
 
 use etiquette_core::identity::{NameRefusal, NameRefused, Verdict, is_library_default};
-use etiquette_core::purpose::{ApiKey, Attempt, PermitRefusal, PermitRefused};
+use etiquette_core::purpose::{ApiKey, Attempt, GrantRefusal, GrantRefused};
 use etiquette_core::{Origin, Purpose, PurposeKind, Refusal};
 use http::header::{FROM, LOCATION, USER_AGENT};
 use http::{HeaderMap, Request, Response, Uri};
@@ -55,7 +55,7 @@ where
         let step = match begin(&mut request) {
             Ok(step) => step,
             Err(why) => {
-                return ResponseFuture::refused(Refusal::Permit(PermitRefused::new(
+                return ResponseFuture::refused(Refusal::Grant(GrantRefused::new(
                     Origin::of(request.uri()).ok(),
                     why,
                     Some(self.layer.identity.help().clone()),
@@ -67,22 +67,22 @@ where
     }
 }
 
-/// A request under a permit, on its way.
+/// A request under a grant, on its way.
 #[derive(Debug)]
 pub(super) struct Step {
     attempt: Attempt,
     url: Uri,
 }
 
-/// Begins the request's step of its visit, if it has a permit.
-fn begin<B>(request: &mut Request<B>) -> Result<Option<Box<Step>>, PermitRefusal> {
-    let Some(Purpose::UserFetch(permit)) = request.extensions().get() else {
+/// Begins the request's step of its visit, if it has a grant.
+fn begin<B>(request: &mut Request<B>) -> Result<Option<Box<Step>>, GrantRefusal> {
+    let Some(Purpose::UserFetch(grant)) = request.extensions().get() else {
         return Ok(None);
     };
-    let attempt = permit.begin(request.method(), request.uri())?;
-    // robots.txt, hops, retries and the page are one visit and take one gap of each host.
-    let visit = permit.keep(Visit::default);
-    visit.with(|journey| journey.one_gap = true);
+    let attempt = grant.begin(request.method(), request.uri())?;
+    // robots.txt, hops, retries and the page are one visit and take one delay of each host.
+    let visit = grant.keep(Visit::default);
+    visit.with(|journey| journey.one_delay = true);
     Context::of(request.extensions_mut()).visit = Some(visit);
     let url = request.uri().clone();
     Ok(Some(Box::new(Step { attempt, url })))
@@ -237,8 +237,8 @@ mod tests {
         let layer = UserAgentLayer::new(identity());
         let site = Site::new(&[(200, ""); 2]);
         site.ask(&layer, get(PAGE, Purpose::Crawl)).await.unwrap();
-        let permit = Session::new().permit(&PAGE.parse().unwrap()).unwrap();
-        let mut request = get(PAGE, Purpose::UserFetch(permit));
+        let grant = Session::new().grant(&PAGE.parse().unwrap()).unwrap();
+        let mut request = get(PAGE, Purpose::UserFetch(grant));
         let address = "person@example.com".parse().unwrap();
         request.headers_mut().insert(FROM, address);
         let page = site.ask(&layer, request).await.unwrap();
@@ -315,10 +315,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_permit_is_for_one_page() {
+    async fn a_grant_is_for_one_page() {
         let layer = UserAgentLayer::new(identity());
-        let permit = Session::new().permit(&PAGE.parse().unwrap()).unwrap();
-        let purpose = Purpose::UserFetch(permit);
+        let grant = Session::new().grant(&PAGE.parse().unwrap()).unwrap();
+        let purpose = Purpose::UserFetch(grant);
         let site = Site::new(&[(429, ""), (301, "p2#top"), (200, "")]);
         let mut post = get(PAGE, purpose.clone());
         *post.method_mut() = http::Method::POST;
@@ -326,7 +326,7 @@ mod tests {
         let other = get("https://site.example/p?x=1", purpose.clone());
         assert_eq!(
             kind(site.ask(&layer, other).await),
-            Err("not_the_permitted_url")
+            Err("not_the_granted_url")
         );
         for expected in [429, 301] {
             assert_eq!(
@@ -347,11 +347,9 @@ mod tests {
     async fn nobody_asks_for_a_person_without_a_token_for_that() {
         let crawler = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html");
         let layer = UserAgentLayer::new(crawler.build().unwrap());
-        let permit = Session::new().permit(&PAGE.parse().unwrap()).unwrap();
+        let grant = Session::new().grant(&PAGE.parse().unwrap()).unwrap();
         let site = Site::new(&[]);
-        let answer = site
-            .ask(&layer, get(PAGE, Purpose::UserFetch(permit)))
-            .await;
+        let answer = site.ask(&layer, get(PAGE, Purpose::UserFetch(grant))).await;
         assert_eq!(kind(answer), Err("no_user_token"));
     }
 }

@@ -170,13 +170,13 @@ fn a_refused_page_is_not_counted() {
     let mut frontier = frontier(1, 1);
     frontier.link(&uri("http://a.test/1"), 1);
     let first = frontier.next(1).unwrap();
-    assert_eq!(frontier.next(1), None, "one place");
+    assert_eq!(frontier.next(1), None, "one permit");
     frontier.done(&first, true);
     assert!(frontier.next(1).is_some());
 }
 
 #[test]
-fn places_are_counted_for_each_host() {
+fn permits_are_counted_for_each_host() {
     let start = [
         uri("http://a.test/"),
         uri("http://a.test/1"),

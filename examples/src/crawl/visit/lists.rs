@@ -69,9 +69,9 @@ pub(super) async fn read_sitemap(
     };
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| error.to_string())?;
-        if let Ok(octets) = frame.into_data() {
+        if let Ok(bytes) = frame.into_data() {
             reader
-                .feed(&octets, &mut take)
+                .feed(&bytes, &mut take)
                 .map_err(|error| error.to_string())?;
         }
     }
@@ -86,9 +86,9 @@ pub(super) async fn read_feed(
     body: ResponseBody,
     visited: &mut Visited,
 ) -> Result<(), String> {
-    let octets = body.bytes(feed::MAX_FEED).await;
-    let octets = octets.map_err(|error| error.to_string())?;
-    let feed = feed::parse(uri, &octets).map_err(|error| error.to_string())?;
+    let bytes = body.bytes(feed::MAX_FEED).await;
+    let bytes = bytes.map_err(|error| error.to_string())?;
+    let feed = feed::parse(uri, &bytes).map_err(|error| error.to_string())?;
     let entries = feed.entries.into_iter().take(MOST_ENTRIES);
     visited.entries.extend(entries.filter_map(|entry| {
         Some(Listed {

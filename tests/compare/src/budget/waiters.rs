@@ -20,7 +20,7 @@ use super::Row;
 
 const WAITERS: usize = 800;
 /// From one start to the next: real time, since governor has no other.
-const GAP: Duration = Duration::from_millis(2);
+const DELAY: Duration = Duration::from_millis(2);
 
 /// How 800 callers fared.
 struct Fared {
@@ -61,7 +61,7 @@ pub(super) fn rows() -> Vec<Row> {
 async fn ours() -> Fared {
     let site =
         service_fn(|_: Request<()>| async { Ok::<_, Infallible>(Response::new(String::new())) });
-    let hosts = Hosts::new(HostPolicy::new().min_gap(GAP).latency_factor(0));
+    let hosts = Hosts::new(HostPolicy::new().min_delay(DELAY).latency_factor(0));
     let client = HostBudgetLayer::new(hosts).layer(site);
     fare(|| {
         let request = Request::get("http://site.example/").body(());
@@ -74,7 +74,7 @@ async fn ours() -> Fared {
 }
 
 async fn governor() -> Fared {
-    let quota = Quota::with_period(GAP)
+    let quota = Quota::with_period(DELAY)
         .expect("a period")
         .allow_burst(NonZeroU32::MIN);
     let limiter = Arc::new(RateLimiter::keyed(quota));
@@ -85,16 +85,16 @@ async fn governor() -> Fared {
     .await
 }
 
-/// It has no gap: the place is held for as long.
+/// It has no delay: the permit is held for as long.
 async fn tower() -> Fared {
     let inner = service_fn(|()| async {
-        tokio::time::sleep(GAP).await;
+        tokio::time::sleep(DELAY).await;
         Ok::<_, Infallible>(())
     });
     let limited = ConcurrencyLimit::new(inner, 1);
     let order = |mut service: ConcurrencyLimit<_>| async move {
         let call = service.ready().await.expect("no error").call(());
-        // The turn is what counts, not the end of the call that the place is held for.
+        // The turn is what counts, not the end of the call that the permit is held for.
         tokio::spawn(call);
     };
     fare(|| order(limited.clone())).await

@@ -140,7 +140,7 @@ fn collapse(peer: &Peer, origin: &Origin) -> usize {
     let callers: Vec<_> = (0..100)
         .map(|_| {
             let path = path.clone();
-            std::thread::spawn(move || get(address, &path).map(|(_, octets)| octets))
+            std::thread::spawn(move || get(address, &path).map(|(_, bytes)| bytes))
         })
         .collect();
     for caller in callers {
@@ -152,12 +152,12 @@ fn collapse(peer: &Peer, origin: &Origin) -> usize {
     origin.asked() - before
 }
 
-/// Time to the first octet of a large body that is not stored yet, and how much memory it took at its peak, in MB.
+/// Time to the first byte of a large body that is not stored yet, and how much memory it took at its peak, in MB.
 fn large(peer: &Peer) -> std::io::Result<(Duration, f64)> {
     let before = peer.memory_now();
-    let (first, octets) = get(peer.address, &format!("/{LARGE}?large"))?;
-    if octets != LARGE {
-        return Err(std::io::Error::other(format!("{octets} octets of {LARGE}")));
+    let (first, bytes) = get(peer.address, &format!("/{LARGE}?large"))?;
+    if bytes != LARGE {
+        return Err(std::io::Error::other(format!("{bytes} bytes of {LARGE}")));
     }
     let grown = peer.peak_memory().saturating_sub(before);
     Ok((first, grown as f64 / 1024.0))

@@ -1,4 +1,4 @@
-//! The two ends of the wire: a caller that counts octets, and the origin.
+//! The two ends of the wire: a caller that counts bytes, and the origin.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// One GET on a connection of its own: the time to the first octet of the body, and its length.
+/// One GET on a connection of its own: the time to the first byte of the body, and its length.
 pub(super) fn get(address: SocketAddr, path: &str) -> std::io::Result<(Duration, usize)> {
     let start = Instant::now();
     let mut socket = TcpStream::connect(address)?;
@@ -26,19 +26,19 @@ pub(super) fn get(address: SocketAddr, path: &str) -> std::io::Result<(Duration,
             break;
         }
     }
-    let mut octets = reader.fill_buf()?.len();
+    let mut bytes = reader.fill_buf()?.len();
     let first = start.elapsed();
-    reader.consume(octets);
+    reader.consume(bytes);
     let mut buffer = vec![0; 1 << 16];
     loop {
         match reader.read(&mut buffer)? {
-            0 => return Ok((first, octets)),
-            more => octets += more,
+            0 => return Ok((first, bytes)),
+            more => bytes += more,
         }
     }
 }
 
-/// A site that answers `/N` with N octets, after 300 ms where the query says `slow`.
+/// A site that answers `/N` with N bytes, after 300 ms where the query says `slow`.
 pub(super) struct Origin {
     pub(super) address: SocketAddr,
     asked: Arc<AtomicUsize>,

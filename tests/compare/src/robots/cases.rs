@@ -12,7 +12,7 @@ pub(crate) struct Case {
     pub(crate) hostile: bool,
 }
 
-/// What a file of at most this many octets holds, all parsers read.
+/// What a file of at most this many bytes holds, all parsers read.
 pub(crate) const LIMIT: usize = 512_000;
 
 /// Numbers without a pattern (Knuth's MMIX generator).
@@ -75,10 +75,10 @@ fn plain(count: usize) -> Vec<u8> {
     file.into_bytes()
 }
 
-/// A plain file of about `octets`: what a hostile one of that size is measured against.
-pub(crate) fn plain_of(octets: usize) -> Vec<u8> {
-    let mut file = plain(octets / 20);
-    file.truncate(octets);
+/// A plain file of about `bytes`: what a hostile one of that size is measured against.
+pub(crate) fn plain_of(bytes: usize) -> Vec<u8> {
+    let mut file = plain(bytes / 20);
+    file.truncate(bytes);
     file
 }
 

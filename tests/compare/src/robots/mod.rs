@@ -103,8 +103,8 @@ fn measure(case: &Case, what: What, as_json: bool) {
         theirs,
     };
     if what == What::Heap {
-        let octets: usize = case.files.iter().map(Vec::len).sum();
-        row("the file", Some(octets as f64)).print(as_json);
+        let bytes: usize = case.files.iter().map(Vec::len).sum();
+        row("the file", Some(bytes as f64)).print(as_json);
     }
     if case.hostile && what != What::Heap {
         let plain = Case {

@@ -33,7 +33,7 @@ impl What {
         match self {
             Self::Parse => "MB/s",
             Self::Match => "ns/URL",
-            Self::Heap => "octets",
+            Self::Heap => "bytes",
         }
     }
 
@@ -50,9 +50,8 @@ pub(crate) fn measure(parser: &str, case: &Case, what: What) -> Option<f64> {
     match parser {
         OURS => {
             let token: ProductToken = TOKEN.parse().expect("a token");
-            let builder: RobotsBuilder = Robots::builder()
-                .tokens([token.clone()])
-                .max_octets(1 << 26);
+            let builder: RobotsBuilder =
+                Robots::builder().tokens([token.clone()]).max_bytes(1 << 26);
             Some(run(
                 case,
                 what,
@@ -121,13 +120,13 @@ fn run<R>(case: &Case, what: What, parse: impl Fn(&[u8]) -> R, ask: impl Fn(&R, 
     let all = || -> Vec<R> { case.files.iter().map(|file| parse(file)).collect() };
     match what {
         What::Parse => {
-            let octets: usize = case.files.iter().map(Vec::len).sum();
+            let bytes: usize = case.files.iter().map(Vec::len).sum();
             let seconds = timing::seconds(|| {
                 for file in &case.files {
                     black_box(parse(black_box(file)));
                 }
             });
-            octets as f64 / seconds / 1e6
+            bytes as f64 / seconds / 1e6
         }
         What::Match => {
             let parsed = all();

@@ -17,10 +17,10 @@ pub(crate) fn run(hosts: usize) -> ExitCode {
         println!("the first          {first}");
     }
     println!("allowed rate used  {:.2} %", findings.used * 100.0);
-    if let Some(gap) = findings.last_gap {
+    if let Some(delay) = findings.last_delay {
         println!(
             "for ever 429, 403  one request in {} s in the end",
-            gap.as_secs()
+            delay.as_secs()
         );
     }
     println!("hosts remembered   {} at most", findings.most_remembered);
@@ -29,7 +29,9 @@ pub(crate) fn run(hosts: usize) -> ExitCode {
     }
     let kept = findings.violations == 0
         && findings.used >= 0.98
-        && findings.last_gap.is_none_or(|gap| gap.as_secs() >= 3_600);
+        && findings
+            .last_delay
+            .is_none_or(|delay| delay.as_secs() >= 3_600);
     if kept {
         ExitCode::SUCCESS
     } else {

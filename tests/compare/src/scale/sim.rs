@@ -13,7 +13,7 @@ use tower_etiquette::{Clock, HostPolicy, Hosts, Now, Origin, Start};
 type Micros = u64;
 const SECOND: Micros = 1_000_000;
 const HOUR: Micros = 3_600 * SECOND;
-const MIN_GAP: Micros = SECOND;
+const MIN_DELAY: Micros = SECOND;
 
 /// What a run comes to.
 #[derive(Debug, Default)]
@@ -24,8 +24,8 @@ pub(crate) struct Findings {
     pub(crate) first: Option<String>,
     /// The share of the allowed rate that was used on hosts that are well, where work was waiting.
     pub(crate) used: f64,
-    /// The shortest gap at the end between requests to sites that answer 429, or 403, for ever.
-    pub(crate) last_gap: Option<Duration>,
+    /// The shortest delay at the end between requests to sites that answer 429, or 403, for ever.
+    pub(crate) last_delay: Option<Duration>,
     pub(crate) most_remembered: usize,
     pub(crate) days: f64,
 }
@@ -36,7 +36,7 @@ enum Kind {
     Slow,
     Throttling,
     Failing,
-    ShuttingOut,
+    Blocking,
     ThrottlingForEver,
     RefusingForEver,
 }
@@ -100,15 +100,15 @@ pub(crate) fn simulate(count: usize) -> Findings {
                         findings.first.get_or_insert(format!("site {index}: {why}"));
                     }
                     if matches!(site.kind, Kind::Healthy | Kind::Slow) && site.asked > 0 {
-                        allowed += site.ended - site.started + site.gap();
+                        allowed += site.ended - site.started + site.delay();
                         taken += now - site.started;
                     }
                     let for_ever =
                         matches!(site.kind, Kind::ThrottlingForEver | Kind::RefusingForEver);
                     if for_ever && site.left == 1 {
-                        let gap = Duration::from_micros(now - site.started);
-                        let least = findings.last_gap.map_or(gap, |least| least.min(gap));
-                        findings.last_gap = Some(least);
+                        let delay = Duration::from_micros(now - site.started);
+                        let least = findings.last_delay.map_or(delay, |least| least.min(delay));
+                        findings.last_delay = Some(least);
                     }
                     site.start = Some(start);
                     site.started = now;
@@ -162,7 +162,7 @@ fn site(index: usize) -> Site {
             5 | 6 => Kind::Slow,
             7 => Kind::Throttling,
             8 => Kind::Failing,
-            _ => Kind::ShuttingOut,
+            _ => Kind::Blocking,
         },
     };
     let left = match kind {
@@ -190,9 +190,9 @@ impl Site {
         }
     }
 
-    /// The gap that it is owed while it is well.
-    fn gap(&self) -> Micros {
-        (5 * self.latency).clamp(MIN_GAP, 30 * SECOND)
+    /// The delay that it is owed while it is well.
+    fn delay(&self) -> Micros {
+        (5 * self.latency).clamp(MIN_DELAY, 30 * SECOND)
     }
 
     /// Why a start now is sooner than this site is owed.
@@ -200,16 +200,19 @@ impl Site {
         if self.asked == 0 {
             return None;
         }
-        let gap = if self.slower && self.asked < 10 {
+        let delay = if self.slower && self.asked < 10 {
             // No half-hour of successes fits in between.
-            self.gap() * 10 / 9
+            self.delay() * 10 / 9
         } else {
-            self.gap()
+            self.delay()
         };
         if now < self.not_before {
             Some(format!("{now} is within the pause to {}", self.not_before))
-        } else if now < self.ended + gap {
-            Some(format!("{now} is within the gap {gap} from {}", self.ended))
+        } else if now < self.ended + delay {
+            Some(format!(
+                "{now} is within the delay {delay} from {}",
+                self.ended
+            ))
         } else {
             None
         }
@@ -223,7 +226,7 @@ fn answer(kind: Kind, asked: u32) -> (StatusCode, Option<u32>) {
         Kind::Failing if asked.is_multiple_of(4) => (StatusCode::SERVICE_UNAVAILABLE, None),
         Kind::Failing if asked.is_multiple_of(3) => (StatusCode::INTERNAL_SERVER_ERROR, None),
         Kind::Throttling | Kind::Failing => (StatusCode::OK, None),
-        Kind::ShuttingOut | Kind::RefusingForEver => (StatusCode::FORBIDDEN, None),
+        Kind::Blocking | Kind::RefusingForEver => (StatusCode::FORBIDDEN, None),
         Kind::ThrottlingForEver => (StatusCode::TOO_MANY_REQUESTS, Some(5)),
     }
 }

@@ -1,6 +1,6 @@
-//! The permit for one page that a person asked for: good for its URL and the redirects from there, once.
+//! The grant for one page that a person asked for: good for its URL and the redirects from there, once.
 //!
-//! **Flow**: [`Permit::begin`] before each request of the caller or hop of a redirect, [`Attempt::answered`] with what
+//! **Flow**: [`UserGrant::begin`] before each request of the caller or hop of a redirect, [`Attempt::answered`] with what
 //! came. Retries below that place belong to the attempt and are not seen. An attempt that is dropped without an answer
 //! (cancelled, refused further in, failed) spends nothing.
 
@@ -17,12 +17,12 @@ use super::session;
 use super::session::Session;
 use crate::{InvalidOrigin, Origin};
 
-/// How many redirects are followed under one permit.
+/// How many redirects are followed under one grant.
 const MAX_HOPS: u8 = 5;
 
-/// A permit for one page, by [`Session::permit`]. Clones are the same permit.
+/// A grant for one page, by [`Session::grant`]. Clones are the same grant.
 #[derive(Clone)]
-pub struct Permit(Arc<Inner>);
+pub struct UserGrant(Arc<Inner>);
 
 struct Inner {
     number: u64,
@@ -32,7 +32,7 @@ struct Inner {
     kept: Mutex<Extensions>,
 }
 
-/// Where a permit stands.
+/// Where a grant stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing final has come: `next` may be asked for, after `hops` redirects.
@@ -62,25 +62,25 @@ impl Target {
     }
 }
 
-/// The request was not sent, because no permit covers it.
+/// The request was not sent, because no grant covers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PermitRefused {
+pub struct GrantRefused {
     /// The origin that was asked for, if the request names one.
     pub origin: Option<Origin>,
-    /// What the permit does not cover.
-    pub why: PermitRefusal,
+    /// What the grant does not cover.
+    pub why: GrantRefusal,
     /// Where the client's operator can be reached, if it has an identity.
     pub contact: Option<Arc<str>>,
 }
 
-/// What a permit does not cover.
+/// What a grant does not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum PermitRefusal {
-    /// Another URL than the permitted one.
-    NotThePermittedUrl,
-    /// The page has been fetched, or is being fetched: a permit is for one page, once.
+pub enum GrantRefusal {
+    /// Another URL than the granted one.
+    NotTheGrantedUrl,
+    /// The page has been fetched, or is being fetched: a grant is for one page, once.
     OnePageOnly,
     /// A method other than GET and HEAD.
     Method,
@@ -88,12 +88,12 @@ pub enum PermitRefusal {
     TooManyRedirects,
 }
 
-impl PermitRefusal {
+impl GrantRefusal {
     /// The stable name of the cause.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
-            Self::NotThePermittedUrl => "not_the_permitted_url",
+            Self::NotTheGrantedUrl => "not_the_granted_url",
             Self::OnePageOnly => "one_page_only",
             Self::Method => "method",
             Self::TooManyRedirects => "too_many_redirects",
@@ -101,10 +101,10 @@ impl PermitRefusal {
     }
 }
 
-impl PermitRefused {
+impl GrantRefused {
     /// A refusal because of `why`.
     #[must_use]
-    pub fn new(origin: Option<Origin>, why: PermitRefusal, contact: Option<Arc<str>>) -> Self {
+    pub fn new(origin: Option<Origin>, why: GrantRefusal, contact: Option<Arc<str>>) -> Self {
         Self {
             origin,
             why,
@@ -113,22 +113,22 @@ impl PermitRefused {
     }
 }
 
-impl fmt::Display for PermitRefused {
+impl fmt::Display for GrantRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.why {
-            PermitRefusal::NotThePermittedUrl => "the person asked for another URL",
-            PermitRefusal::OnePageOnly => {
+            GrantRefusal::NotTheGrantedUrl => "the person asked for another URL",
+            GrantRefusal::OnePageOnly => {
                 "the person asked for one page, and it has been asked for already"
             }
-            PermitRefusal::Method => "only GET and HEAD fetch a page for a person",
-            PermitRefusal::TooManyRedirects => "the page redirects too often",
+            GrantRefusal::Method => "only GET and HEAD fetch a page for a person",
+            GrantRefusal::TooManyRedirects => "the page redirects too often",
         })
     }
 }
 
-impl Error for PermitRefused {}
+impl Error for GrantRefused {}
 
-impl Permit {
+impl UserGrant {
     pub(super) fn new(target: Target, session: Weak<session::Inner>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(Arc::new(Inner {
@@ -143,20 +143,20 @@ impl Permit {
         }))
     }
 
-    /// Whether the session that gave the permit lasts.
+    /// Whether the session that gave the grant lasts.
     #[must_use]
     pub fn has_session(&self) -> bool {
         self.0.session.strong_count() > 0
     }
 
-    /// What a layer keeps for the permit's session, as [`Session::slot`]; nothing when the session is over.
+    /// What a layer keeps for the grant's session, as [`Session::slot`]; nothing when the session is over.
     pub fn slot<T: std::any::Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<Arc<T>> {
         Some(self.0.session.upgrade()?.slot(make))
     }
 
-    /// What a layer keeps for the visit: the `T` that `make` makes when there is none yet. It goes with the permit.
+    /// What a layer keeps for the visit: the `T` that `make` makes when there is none yet. It goes with the grant.
     ///
-    /// `make` runs under a lock of the permit and must not use it.
+    /// `make` runs under a lock of the grant and must not use it.
     pub fn keep<T: std::any::Any + Clone + Send + Sync>(&self, make: impl FnOnce() -> T) -> T {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get_or_insert_with(make).clone()
@@ -165,26 +165,26 @@ impl Permit {
     /// Begins a request of the caller, or the hop that a redirect led to.
     ///
     /// # Errors
-    /// What the permit does not cover. Nothing may be sent then.
-    pub fn begin(&self, method: &Method, url: &Uri) -> Result<Attempt, PermitRefusal> {
+    /// What the grant does not cover. Nothing may be sent then.
+    pub fn begin(&self, method: &Method, url: &Uri) -> Result<Attempt, GrantRefusal> {
         let mut state = self.0.state();
         let (next, hops) = match &*state {
-            State::Spent | State::InFlight { .. } => return Err(PermitRefusal::OnePageOnly),
+            State::Spent | State::InFlight { .. } => return Err(GrantRefusal::OnePageOnly),
             State::TooFar { next } => {
                 return Err(match Target::of(url) {
-                    Ok(target) if target == *next => PermitRefusal::TooManyRedirects,
-                    _ => PermitRefusal::NotThePermittedUrl,
+                    Ok(target) if target == *next => GrantRefusal::TooManyRedirects,
+                    _ => GrantRefusal::NotTheGrantedUrl,
                 });
             }
             State::Open { next, hops } => (next, *hops),
         };
         if !matches!(*method, Method::GET | Method::HEAD) {
-            return Err(PermitRefusal::Method);
+            return Err(GrantRefusal::Method);
         }
-        // The permitted URL itself may be asked for again where a hop came to nothing; its hops stay counted.
+        // The granted URL itself may be asked for again where a hop came to nothing; its hops stay counted.
         let target = match Target::of(url) {
             Ok(target) if target == *next || target == self.0.target => target,
-            _ => return Err(PermitRefusal::NotThePermittedUrl),
+            _ => return Err(GrantRefusal::NotTheGrantedUrl),
         };
         *state = State::InFlight { next: target, hops };
         drop(state);
@@ -199,21 +199,21 @@ impl Inner {
 }
 
 /// Says nothing about the page.
-impl fmt::Debug for Permit {
+impl fmt::Debug for UserGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Permit").field(&self.0.number).finish()
+        f.debug_tuple("UserGrant").field(&self.0.number).finish()
     }
 }
 
-/// A request under a permit, from its start to its answer. Dropping it without an answer spends nothing.
+/// A request under a grant, from its start to its answer. Dropping it without an answer spends nothing.
 #[derive(Debug)]
-#[must_use = "an answer spends the permit"]
-pub struct Attempt(Permit);
+#[must_use = "an answer spends the grant"]
+pub struct Attempt(UserGrant);
 
 impl Attempt {
     /// Takes note of the answer. `next` is where a redirect leads, if it leads anywhere.
     ///
-    /// A 429 or 503 leaves the permit as it was: the page did not come. Any other answer spends it, unless it is a
+    /// A 429 or 503 leaves the grant as it was: the page did not come. Any other answer spends it, unless it is a
     /// redirect, which moves it on.
     pub fn answered(self, status: StatusCode, next: Option<&Uri>) {
         let mut state = self.0.0.state();
@@ -257,68 +257,66 @@ mod tests {
 
     const PAGE: &str = "http://site.example/p";
 
-    fn permit() -> (Session, Permit) {
+    fn grant() -> (Session, UserGrant) {
         let session = Session::new();
-        let permit = session.permit(&PAGE.parse().unwrap()).unwrap();
-        (session, permit)
+        let grant = session.grant(&PAGE.parse().unwrap()).unwrap();
+        (session, grant)
     }
 
-    fn get(permit: &Permit, url: &str) -> Result<Attempt, PermitRefusal> {
-        permit.begin(&Method::GET, &url.parse().unwrap())
+    fn get(grant: &UserGrant, url: &str) -> Result<Attempt, GrantRefusal> {
+        grant.begin(&Method::GET, &url.parse().unwrap())
     }
 
     #[test]
     fn only_an_answer_spends() {
-        let (_session, permit) = permit();
-        drop(get(&permit, PAGE).unwrap());
+        let (_session, grant) = grant();
+        drop(get(&grant, PAGE).unwrap());
         for status in [429, 503] {
             let status = StatusCode::from_u16(status).unwrap();
-            get(&permit, PAGE).unwrap().answered(status, None);
+            get(&grant, PAGE).unwrap().answered(status, None);
         }
-        get(&permit, PAGE)
+        get(&grant, PAGE)
             .unwrap()
             .answered(StatusCode::NOT_FOUND, None);
-        assert_eq!(get(&permit, PAGE).unwrap_err(), PermitRefusal::OnePageOnly);
+        assert_eq!(get(&grant, PAGE).unwrap_err(), GrantRefusal::OnePageOnly);
     }
 
     #[test]
     fn one_request_at_a_time() {
-        let (_session, permit) = permit();
-        let first = get(&permit, PAGE).unwrap();
+        let (_session, grant) = grant();
+        let first = get(&grant, PAGE).unwrap();
         assert_eq!(
-            get(&permit.clone(), PAGE).unwrap_err(),
-            PermitRefusal::OnePageOnly
+            get(&grant.clone(), PAGE).unwrap_err(),
+            GrantRefusal::OnePageOnly
         );
         drop(first);
-        assert!(get(&permit, PAGE).is_ok());
+        assert!(get(&grant, PAGE).is_ok());
     }
 
     #[test]
     fn a_loop_of_redirects_ends_however_it_is_asked_for() {
-        let (_session, permit) = permit();
+        let (_session, grant) = grant();
         let elsewhere = "http://site.example/p2".parse().unwrap();
         for _ in 0..6 {
             // The caller starts over each time instead of following.
-            get(&permit, PAGE)
+            get(&grant, PAGE)
                 .unwrap()
                 .answered(StatusCode::FOUND, Some(&elsewhere));
         }
         assert_eq!(
-            get(&permit, "http://site.example/p2").unwrap_err(),
-            PermitRefusal::TooManyRedirects
+            get(&grant, "http://site.example/p2").unwrap_err(),
+            GrantRefusal::TooManyRedirects
         );
         assert_eq!(
-            get(&permit, PAGE).unwrap_err(),
-            PermitRefusal::NotThePermittedUrl
+            get(&grant, PAGE).unwrap_err(),
+            GrantRefusal::NotTheGrantedUrl
         );
     }
 
     #[test]
     fn a_redirect_that_leads_nowhere_is_final() {
-        let (_session, permit) = permit();
-        get(&permit, PAGE)
-            .unwrap()
-            .answered(StatusCode::FOUND, None);
-        assert_eq!(get(&permit, PAGE).unwrap_err(), PermitRefusal::OnePageOnly);
+        let (_session, grant) = grant();
+        get(&grant, PAGE).unwrap().answered(StatusCode::FOUND, None);
+        assert_eq!(get(&grant, PAGE).unwrap_err(), GrantRefusal::OnePageOnly);
     }
 }

@@ -1,4 +1,4 @@
-//! Pauses, strikes, and the recovery from them.
+//! Pauses, backoff level, and the recovery from them.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const RECOVERY: f64 = 0.1;
 const CEILING: f64 = 0.9;
 
 impl HostState {
-    /// A pause that another process has learnt of, and struck for. What only lengthens the last one by the time that
+    /// A pause that another process has learnt of, and backed off for. What only lengthens the last one by the time that
     /// messages take is no pause of its own.
     pub fn learn_pause(&mut self, now: Instant, until: Instant) {
         if until > now && self.pause_until.is_none_or(|known| known < until) {
@@ -29,19 +29,19 @@ impl HostState {
         }
     }
 
-    pub(super) fn strike(&mut self, policy: &HostPolicy, now: Instant) {
-        if self.strikes == 0 {
-            // Where the gap is short, places and latency set the pace: remember the one that was too fast.
+    pub(super) fn back_off(&mut self, policy: &HostPolicy, now: Instant) {
+        if self.backoff_level == 0 {
+            // Where the delay is short, permits and latency set the pace: remember the one that was too fast.
             let starts = self.starts_in_second_before(now);
             self.learnt = (Duration::from_secs(1) / starts.max(1))
-                .max(self.latency / policy.places.get())
+                .max(self.latency / policy.max_in_flight.get())
                 .min(LONGEST_PAUSE);
         }
-        let (base, _) = self.base_gap(policy, now);
+        let (base, _) = self.base_delay(policy, now);
         let floor = base.as_secs_f64() / LONGEST_PAUSE.as_secs_f64();
         self.rate = (self.rate / 2.0).max(floor).min(self.rate);
-        self.strikes = self.strikes.saturating_add(1);
-        self.last_strike = Some(now);
+        self.backoff_level = self.backoff_level.saturating_add(1);
+        self.last_backoff = Some(now);
         self.good_minute = None;
         self.good_half_hour = None;
         self.new_epoch(now);
@@ -84,7 +84,7 @@ impl HostState {
 
     /// Applies what time alone changes: recovery for minutes and half-hours that are over, and forgetting.
     pub(super) fn settle(&mut self, now: Instant) {
-        if self.strikes > 0
+        if self.backoff_level > 0
             && let Some(from) = self.recover_from
         {
             let since = now.saturating_duration_since(from).as_secs();
@@ -93,7 +93,7 @@ impl HostState {
                 .is_some_and(|minute| minute < since / MINUTE.as_secs())
             {
                 self.good_minute = None;
-                let most = ceiling(self.strikes);
+                let most = ceiling(self.backoff_level);
                 self.rate = (self.rate + RECOVERY).min(most).max(self.rate);
             }
             if self
@@ -101,15 +101,15 @@ impl HostState {
                 .is_some_and(|half_hour| half_hour < since / HALF_HOUR.as_secs())
             {
                 self.good_half_hour = None;
-                self.strikes -= 1;
-                if self.strikes == 0 {
+                self.backoff_level -= 1;
+                if self.backoff_level == 0 {
                     self.full_rate();
                 }
             }
         }
         let last = self
             .last_start
-            .max(self.last_unplaced)
+            .max(self.last_without_permit)
             .max(self.apis.last_start())
             .max(self.pause_until);
         if self.under_way() == 0
@@ -118,7 +118,7 @@ impl HostState {
             self.apis.forget_runs();
             *self = Self {
                 last_start: self.last_start,
-                last_unplaced: self.last_unplaced,
+                last_without_permit: self.last_without_permit,
                 last_end: self.last_end,
                 started: self.started,
                 crawl_delays: std::mem::take(&mut self.crawl_delays),
@@ -144,7 +144,7 @@ impl HostState {
     }
 }
 
-/// How far minutes alone bring the rate back under so many strikes.
-pub(super) fn ceiling(strikes: u32) -> f64 {
-    CEILING * 0.5_f64.powi(strikes.clamp(1, 64) as i32 - 1)
+/// How far minutes alone bring the rate back at this backoff level.
+pub(super) fn ceiling(backoff_level: u32) -> f64 {
+    CEILING * 0.5_f64.powi(backoff_level.clamp(1, 64) as i32 - 1)
 }

@@ -1,14 +1,14 @@
-//! What an answer to an unsafe request outdates (RFC 9111, 4.4).
+//! What an answer to an unsafe request invalidates (RFC 9111, 4.4).
 
 use http::header::{CONTENT_LOCATION, HeaderMap, HeaderName, LOCATION};
 use http::{Method, StatusCode, Uri};
 
 use crate::Origin;
 
-/// The URIs whose stored responses an answer outdates: after a method that is not known to be safe and an answer that
+/// The URIs whose stored responses an answer invalidates: after a method that is not known to be safe and an answer that
 /// is no error, the request's own and, of the same origin, those in Location and Content-Location.
 #[must_use]
-pub fn outdates(method: &Method, uri: &Uri, status: StatusCode, answer: &HeaderMap) -> Vec<Uri> {
+pub fn invalidates(method: &Method, uri: &Uri, status: StatusCode, answer: &HeaderMap) -> Vec<Uri> {
     let safe = method.is_safe() || *method == Method::CONNECT;
     if safe || !(status.is_success() || status.is_redirection()) {
         return Vec::new();
@@ -128,7 +128,7 @@ mod tests {
         .collect();
         let paths = |method: &str, status: u16| -> Vec<String> {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            outdates(
+            invalidates(
                 &method,
                 &uri,
                 StatusCode::from_u16(status).unwrap(),
