@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::{Parser, ValueEnum};
-use etiquette_core::address::{AddressRefused, is_public};
+use etiquette_core::decide::address::{AddressRefused, is_public};
 use http::header::{HOST, HeaderValue, TE, TRAILER, VIA};
 use http::uri::{Authority, PathAndQuery, Uri};
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -393,7 +393,7 @@ fn towards(upstream: &Uri, request: Request<Incoming>) -> Option<Request<Passed>
 /// Removes what concerns one connection, and says that the message came this way.
 fn between_connections(headers: &mut HeaderMap) {
     let trailer: Vec<HeaderValue> = headers.get_all(TRAILER).iter().cloned().collect();
-    etiquette_core::cache_policy::remove_connection_fields(headers);
+    etiquette_core::decide::cache_policy::remove_connection_fields(headers);
     for value in trailer {
         headers.append(TRAILER, value);
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::host::PaceReason;
-use etiquette_core::host_store::{
+use etiquette_core::decide::host::PaceReason;
+use etiquette_core::store::host::{
     Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen as Known, Shared,
 };
 use http::{Request, header};

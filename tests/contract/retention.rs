@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{Selecting, StoredResponse};
-use etiquette_core::host_store::{
+use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
+use etiquette_core::decide::robots_txt::StoredRobots;
+use etiquette_core::store::host::{
     Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen, Shared,
 };
-use etiquette_core::robots_txt::StoredRobots;
 use etiquette_core::store::{
     ResponseKey, ResponseStore, RobotsKey, RobotsStore, StoreFailed, StoreFuture, Variant,
 };

@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use etiquette_core::Origin;
-use etiquette_core::cache_policy::Selecting;
-use etiquette_core::host::{Answer, HostPolicy, HostRecord, HostState, Received, Signal};
-use etiquette_core::host_journal::HostJournal;
-use etiquette_core::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
+use etiquette_core::decide::cache_policy::Selecting;
+use etiquette_core::decide::host::{Answer, HostPolicy, HostRecord, HostState, Received, Signal};
+use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
+use etiquette_core::store::journal::HostJournal;
 use etiquette_core::store::{ResponseStore, RobotsKey, RobotsStore};
 use tower_etiquette::disk::{DiskError, DiskStore};
 

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::Selecting;
-use etiquette_core::host_journal::HostJournal;
+use etiquette_core::decide::cache_policy::Selecting;
 use etiquette_core::store::ResponseStore;
+use etiquette_core::store::journal::HostJournal;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
 use tower::{Service, ServiceExt, service_fn};

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::Selecting;
+use etiquette_core::decide::cache_policy::Selecting;
 use etiquette_core::store::ResponseStore;
 use tower_etiquette::disk::DiskStore;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use etiquette_core::host_journal::HostJournal;
+use etiquette_core::store::journal::HostJournal;
 use http::{Request, Response};
 use http_body_util::{Empty, Full};
 use tower::{ServiceExt, service_fn};

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use etiquette_core::host::HostRecord;
-use etiquette_core::host_journal::{HostJournal, Kept};
+use etiquette_core::decide::host::HostRecord;
 use etiquette_core::store::StoreFailed;
+use etiquette_core::store::journal::{HostJournal, Kept};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
 use tokio::sync::Semaphore;

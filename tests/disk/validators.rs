@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::Extent;
+use etiquette_core::decide::cache_policy::Extent;
 use etiquette_core::store::{ResponseKey, ResponseStore};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};

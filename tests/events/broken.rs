@@ -1,7 +1,7 @@
 //! A store that fails: told with what was being done, and never with whose URL it was.
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::store::{ResponseKey, ResponseStore, StoreFailed, Variant};
 
 /// Fails whatever is asked of it, and says the URL in its error.

@@ -12,10 +12,10 @@ trap 'rm -rf "$copy"' EXIT
 git -C "$root" ls-files -z | (cd "$root" && tar --null -T - -cf -) | tar -xf - -C "$copy"
 cd "$copy"
 
-state=crates/etiquette-core/src/host/state.rs
-answered=crates/etiquette-core/src/host/answered.rs
-backoff=crates/etiquette-core/src/host/backoff.rs
-classify=crates/etiquette-core/src/host/classify.rs
+state=crates/etiquette-core/src/decide/host/state.rs
+answered=crates/etiquette-core/src/decide/host/answered.rs
+backoff=crates/etiquette-core/src/decide/host/backoff.rs
+classify=crates/etiquette-core/src/decide/host/classify.rs
 budget=crates/tower-etiquette/src/host_budget/service.rs
 host=crates/tower-etiquette/src/hosts/host.rs
 line=crates/tower-etiquette/src/hosts/line.rs
@@ -102,7 +102,7 @@ seeded an-end-wakes-nobody "$models" "$host" \
     's/(pub\(super\) fn finish\(.*?)wake\(waker\);/$1drop(waker);/s'
 seeded no-second-look-at-the-start "$models" "$host" \
     's/let outcome = if core\.due\(policy, now, ask\) > now \{/let outcome = if core.due(policy, now, ask) > now \&\& false {/'
-seeded a-token-too-many '-p etiquette-tests --test hosts an_api' crates/etiquette-core/src/host/api.rs \
+seeded a-token-too-many '-p etiquette-tests --test hosts an_api' crates/etiquette-core/src/decide/host/api.rs \
     's/burst\.get\(\) - 1\)/burst.get())/'
 seeded one-heap-below-a-budget '-p etiquette-tests --test contract waits' "$state" \
     's/due = due\.max\(self\.spaced_until\.unwrap_or\(now\)\);//'

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::host::{Ask, HostPolicy};
-use etiquette_core::host_store::{HostAsk, HostStore, LeaseId, Seen};
-use etiquette_core::robots_txt::StoredOutcome;
+use etiquette_core::decide::host::{Ask, HostPolicy};
+use etiquette_core::decide::robots_txt::StoredOutcome;
+use etiquette_core::store::host::{HostAsk, HostStore, LeaseId, Seen};
 use etiquette_core::store::{ResponseKey, ResponseStore, RobotsStore};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose};
 use tower_etiquette_redis::{Cause, Event, RedisStore};

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use etiquette_core::host::{Ask, HostPolicy};
-use etiquette_core::host_store::{Acquired, HostAsk, HostStore, LeaseId, Seen};
-use etiquette_core::robots_txt::StoredOutcome;
+use etiquette_core::decide::host::{Ask, HostPolicy};
+use etiquette_core::decide::robots_txt::StoredOutcome;
+use etiquette_core::store::host::{Acquired, HostAsk, HostStore, LeaseId, Seen};
 use etiquette_core::store::{ResponseKey, ResponseStore, RobotsStore};
 use tower_etiquette_redis::{Builder, RedisStore};
 

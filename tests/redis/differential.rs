@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::Now;
-use etiquette_core::host::{Answer, Ask, Decision, HostPolicy, HostState, Received};
-use etiquette_core::host_store::{
+use etiquette_core::decide::host::{Answer, Ask, Decision, HostPolicy, HostState, Received};
+use etiquette_core::store::host::{
     Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, Seen, Shared, Step,
 };
 use http::header::{HeaderMap, RETRY_AFTER};

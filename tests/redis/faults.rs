@@ -261,8 +261,8 @@ async fn four_processes_use_one_budget_and_stop_together() {
 /// comes back by itself when its lease is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_permit_of_a_killed_process_comes_back_within_the_lease() {
-    use etiquette_core::host::Ask;
-    use etiquette_core::host_store::{Acquired, HostAsk, HostStore, LeaseId, Seen};
+    use etiquette_core::decide::host::Ask;
+    use etiquette_core::store::host::{Acquired, HostAsk, HostStore, LeaseId, Seen};
 
     let Some(server) = Server::start(&[]) else {
         return;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use etiquette_core::robots_txt::{StoredOutcome, StoredRobots};
+use etiquette_core::decide::robots_txt::{StoredOutcome, StoredRobots};
 use etiquette_core::store::{Claim, RobotsKey, RobotsStore, StoreFuture};
 use http::{Request, Response};
 use http_body_util::{Empty, Full};

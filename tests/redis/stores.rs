@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use etiquette_core::Origin;
-use etiquette_core::cache_policy::{Extent, Received, Selecting, StoredResponse};
-use etiquette_core::host::{Ask, HostPolicy};
-use etiquette_core::host_store::{Acquired, HostAsk, HostReport, HostStore, LeaseId, Seen, Step};
-use etiquette_core::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
+use etiquette_core::decide::cache_policy::{Extent, Received, Selecting, StoredResponse};
+use etiquette_core::decide::host::{Ask, HostPolicy};
+use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
+use etiquette_core::store::host::{Acquired, HostAsk, HostReport, HostStore, LeaseId, Seen, Step};
 use etiquette_core::store::{Claim, ResponseKey, ResponseStore, RobotsKey, RobotsStore};
 use http::{HeaderMap, StatusCode, Version};
 use tower_etiquette_redis::{Builder, Cause, Event, RedisStore};

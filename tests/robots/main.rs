@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use etiquette_core::robots_txt::{RobotsPolicy, StoredOutcome, StoredRobots};
+use etiquette_core::decide::robots_txt::{RobotsPolicy, StoredOutcome, StoredRobots};
 use etiquette_core::store::{Claim, RobotsKey, RobotsStore, StoreFuture};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;

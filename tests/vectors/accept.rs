@@ -1,6 +1,6 @@
 //! The two sets of `discovery/` about Accept: what is asked for, and whether what came is that.
 
-use etiquette_core::accept::{self, Accept, InvalidAccept, Preset};
+use etiquette_core::decide::accept::{self, Accept, InvalidAccept, Preset};
 use etiquette_tests::vectors::{Report, rows};
 use http::HeaderValue;
 use serde_json::Value;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::CacheStatus;
+use etiquette_core::decide::cache_policy::CacheStatus;
 use etiquette_tests::vectors::{Report, rows};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};

@@ -1,7 +1,7 @@
 //! `preferences/`: what sites wish, source by source and together.
 
-use etiquette_core::preferences::tdm::TdmRule;
-use etiquette_core::preferences::{
+use etiquette_core::decide::preferences::tdm::TdmRule;
+use etiquette_core::decide::preferences::{
     Directives, Preferences, Source, Tdm, Use, Wishes, content_signal, content_usage,
 };
 use etiquette_discovery::html::HtmlScanner;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::host::HostPolicy;
-use etiquette_core::purpose::{Api, ApiKey, ApiLimit};
+use etiquette_core::decide::host::HostPolicy;
+use etiquette_core::vocabulary::purpose::{Api, ApiKey, ApiLimit};
 use etiquette_tests::vectors::{Report, documents};
 use http::header::{ETAG, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Response, Uri};

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use etiquette_core::robots_txt::RobotsPolicy;
+use etiquette_core::decide::robots_txt::RobotsPolicy;
 use etiquette_robots::{ProductToken, Robots};
 use etiquette_tests::vectors::{Report, rows};
 use http::{Request, Response};

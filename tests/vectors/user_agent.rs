@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use etiquette_core::identity::{InvalidIdentity, Style, Verdict, known_agent};
+use etiquette_core::vocabulary::identity::{InvalidIdentity, Style, Verdict, known_agent};
 use etiquette_core::{Identity, PurposeKind};
 use etiquette_tests::vectors::{Report, documents, rows};
 use serde_json::Value;

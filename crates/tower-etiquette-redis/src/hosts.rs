@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use etiquette_core::host::Signal;
-use etiquette_core::host_store::{
+use etiquette_core::decide::host::Signal;
+use etiquette_core::store::StoreFailed;
+use etiquette_core::store::host::{
     Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen, Shared, Step,
 };
-use etiquette_core::store::StoreFailed;
 use tokio::time::Instant;
 
 use crate::{BUCKETS, RedisStore};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::robots_txt::{StoredOutcome, StoredRobots};
+use etiquette_core::decide::robots_txt::{StoredOutcome, StoredRobots};
 use etiquette_core::store::{Claim, RobotsKey, RobotsStore, StoreFuture};
 use redis::{ExistenceCheck, SetExpiry, SetOptions, Value};
 

@@ -10,10 +10,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::cache_policy::CacheStatus;
-use etiquette_core::host::Pace;
-use etiquette_core::preferences::{Preferences, Use, Wish};
-use etiquette_core::purpose::Api;
+use etiquette_core::decide::cache_policy::CacheStatus;
+use etiquette_core::decide::host::Pace;
+use etiquette_core::decide::preferences::{Preferences, Use, Wish};
+use etiquette_core::vocabulary::purpose::Api;
 use etiquette_core::{Identity, Now, Purpose, PurposeKind, Refusal};
 use http::{Extensions, Request, Response};
 

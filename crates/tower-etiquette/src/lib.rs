@@ -144,11 +144,13 @@ pub use boxed::{Body, BoxedFuture, BoxedService};
 pub use clock::PausedClock;
 pub use clock::TokioClock;
 pub use conditional_cache::ConditionalCacheLayer;
-pub use etiquette_core::host::{GroupBy, HostPolicy, HostSnapshot, Pace, PaceReason, Signal};
-pub use etiquette_core::identity::{self, Identity};
+pub use etiquette_core::decide::host::{
+    GroupBy, HostPolicy, HostSnapshot, Pace, PaceReason, Signal,
+};
+pub use etiquette_core::vocabulary::identity::{self, Identity};
+pub use etiquette_core::vocabulary::purpose;
 pub use etiquette_core::{
-    Accept, Api, Clock, Now, Origin, Purpose, PurposeKind, Refusal, RobotsScope, Session,
-    UserGrant, purpose,
+    Accept, Api, Clock, Now, Origin, Purpose, PurposeKind, Refusal, RobotsScope, Session, UserGrant,
 };
 pub use ext::{Facts, Visit};
 pub use host_budget::HostBudgetLayer;

@@ -271,7 +271,7 @@ mod tests {
     use std::time::Duration;
 
     use etiquette_core::Origin;
-    use etiquette_core::refusal::{HostRefusal, HostRefused};
+    use etiquette_core::vocabulary::refusal::{HostRefusal, HostRefused};
     use http_body_util::{BodyExt, Empty};
 
     use super::*;

@@ -5,7 +5,7 @@ mod lists;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use etiquette_core::accept::{Accept, Preset};
+use etiquette_core::decide::accept::{Accept, Preset};
 use etiquette_core::store::ResponseStore;
 use etiquette_discovery::html::HtmlScanner;
 use etiquette_discovery::reference::resolve;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use etiquette_core::robots_txt::RobotsPolicy;
+use etiquette_core::decide::robots_txt::RobotsPolicy;
 use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
 use http_body_util::{Empty, Full};
 

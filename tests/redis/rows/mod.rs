@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use etiquette_core::host_store::{
+use etiquette_core::store::StoreFailed;
+use etiquette_core::store::host::{
     Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen,
 };
-use etiquette_core::store::StoreFailed;
 use etiquette_tests::vectors::{Report, documents};
 use tokio::runtime::{Handle, Runtime};
 use tokio::time::Instant;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use etiquette_core::Clock;
-use etiquette_core::host_store::HostStore;
+use etiquette_core::store::host::HostStore;
 use http::{Method, Request, Response, Uri, header};
 use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;

@@ -5,10 +5,10 @@
 use std::time::{Duration, SystemTime};
 
 use etiquette_core::RetryAfter;
-use etiquette_core::accept::judge;
-use etiquette_core::cache_policy::{RequestDirectives, ResponseDirectives, parse_http_date, wanted};
-use etiquette_core::host::{Answer, HostPolicy};
-use etiquette_core::preferences::{Directives, Tdm, content_signal, content_usage};
+use etiquette_core::decide::accept::judge;
+use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, parse_http_date, wanted};
+use etiquette_core::decide::host::{Answer, HostPolicy};
+use etiquette_core::decide::preferences::{Directives, Tdm, content_signal, content_usage};
 use etiquette_core::{date, retry_after};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use libfuzzer_sys::fuzz_target;

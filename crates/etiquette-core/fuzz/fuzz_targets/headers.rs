@@ -5,12 +5,12 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::Now;
-use etiquette_core::cache_policy::{
+use etiquette_core::decide::cache_policy::{
     CachePolicy, Exchange, Extent, Heuristic, RequestDirectives, ResponseDirectives,
     StoredResponse, Storing, ask_conditionally, invalidates, part, precondition, range_holds, wanted,
 };
-use etiquette_core::host::{Answer, HostPolicy};
-use etiquette_core::preferences::Preferences;
+use etiquette_core::decide::host::{Answer, HostPolicy};
+use etiquette_core::decide::preferences::Preferences;
 use etiquette_core::robots_txt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
 use libfuzzer_sys::fuzz_target;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use etiquette_core::Now;
-use etiquette_core::cache_policy::{CachePolicy, RequestDirectives, StoredResponse};
-use etiquette_core::host::{Ask, HostPolicy, HostRecord, HostState};
-use etiquette_core::robots_txt::StoredRobots;
+use etiquette_core::decide::cache_policy::{CachePolicy, RequestDirectives, StoredResponse};
+use etiquette_core::decide::host::{Ask, HostPolicy, HostRecord, HostState};
+use etiquette_core::decide::robots_txt::StoredRobots;
 use http::HeaderMap;
 use libfuzzer_sys::fuzz_target;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use http::{HeaderMap, HeaderName, Method, Uri};
 
 use crate::Origin;
-use crate::sfv::{self, Bare, Item};
+use crate::field::structured::{self, Bare, Item};
 
 /// A part of a message that a signature covers (RFC 9421, 2).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Component {
             Self::Query => Some(format!("?{}", head.uri.query().unwrap_or_default())),
             Self::Field(name) => field(head.headers, name),
             Self::Member(name, key) => {
-                let members = sfv::dictionary(field(head.headers, name)?.as_bytes())?;
+                let members = structured::dictionary(field(head.headers, name)?.as_bytes())?;
                 let member = members.iter().find(|member| member.key == *key)?;
                 let mut value = String::new();
                 member.write_value(&mut value);

@@ -8,8 +8,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use ring::digest::{SHA256, digest};
 
 use super::{PublicKey, SignatureInput, SigningKey};
-use crate::base64;
-use crate::sfv::{Bare, Item};
+use crate::field::base64;
+use crate::field::structured::{Bare, Item};
 
 /// Where the directory of an origin is.
 pub const PATH: &str = "/.well-known/http-message-signatures-directory";

@@ -1,7 +1,7 @@
 use http::{HeaderMap, Method, Uri};
 
 use super::component::{Component, Head, MissingComponent};
-use crate::sfv::{self, Bare, Item, Member, Parameters, Value};
+use crate::field::structured::{self, Bare, Item, Member, Parameters, Value};
 
 /// What a signature covers, and its parameters: one member of Signature-Input (RFC 9421, 2.3).
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ impl SignatureInput {
     /// Reads the value of a member, such as `("@authority");created=1`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let member = sfv::dictionary(format!("s={text}").as_bytes())?;
+        let member = structured::dictionary(format!("s={text}").as_bytes())?;
         <[Member; 1]>::try_from(member)
             .ok()
             .and_then(|[member]| Self::of(member))
@@ -62,8 +62,8 @@ impl SignatureInput {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        sfv::inner_list(&self.items, &mut text);
-        sfv::parameters(&self.parameters, &mut text);
+        structured::inner_list(&self.items, &mut text);
+        structured::parameters(&self.parameters, &mut text);
         text
     }
 

@@ -6,7 +6,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde_json::Value;
 
-use crate::base64;
+use crate::field::base64;
 
 /// The thumbprint of the Ed25519 key that RFC 9421, B.1.4 publishes.
 const PUBLISHED: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";

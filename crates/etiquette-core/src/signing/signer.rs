@@ -7,7 +7,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::{Component, MissingComponent, SignatureInput, SigningKey};
-use crate::{Origin, base64};
+use crate::Origin;
+use crate::field::base64;
 
 const SIGNATURE: HeaderName = HeaderName::from_static("signature");
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");

@@ -3,7 +3,7 @@ use http::{HeaderMap, HeaderName, Method, Uri};
 use super::component::{self, Component};
 use super::{PublicKey, SignatureInput};
 use crate::Origin;
-use crate::sfv::{self, Bare, Member, Parameters, Value};
+use crate::field::structured::{self, Bare, Member, Parameters, Value};
 
 /// The tag of the profile.
 pub(super) const TAG: &str = "web-bot-auth";
@@ -230,7 +230,7 @@ fn agent(headers: &HeaderMap, label: &str, components: &[Component]) -> Result<S
         .find(|key| *key == label)
         .or_else(|| keys.next());
     let (value, parameters) = if let Some(key) = covered {
-        let members = sfv::dictionary(field.as_bytes()).unwrap_or_default();
+        let members = structured::dictionary(field.as_bytes()).unwrap_or_default();
         members
             .into_iter()
             .find(|member| member.key == key)
@@ -238,7 +238,7 @@ fn agent(headers: &HeaderMap, label: &str, components: &[Component]) -> Result<S
             .ok_or(Outcome::Invalid(Reason::ComponentMissing))?
     } else if components.contains(&Component::Field(name)) {
         // A bare item reads as the value of a member.
-        sfv::dictionary(format!("agent={field}").as_bytes())
+        structured::dictionary(format!("agent={field}").as_bytes())
             .and_then(|members| <[Member; 1]>::try_from(members).ok())
             .map(|[member]| (member.value, member.parameters))
             .ok_or(Outcome::Invalid(Reason::Malformed))?
@@ -266,18 +266,18 @@ fn dictionary(headers: &HeaderMap, name: &'static str) -> Option<Option<Vec<Memb
         return None;
     }
     let field = component::field(headers, &HeaderName::from_static(name));
-    Some(field.and_then(|field| sfv::dictionary(field.as_bytes())))
+    Some(field.and_then(|field| structured::dictionary(field.as_bytes())))
 }
 
 fn time(parameters: &Parameters, name: &str) -> Option<u64> {
-    match sfv::parameter(parameters, name)? {
+    match structured::parameter(parameters, name)? {
         Bare::Integer(seconds) => u64::try_from(*seconds).ok(),
         _ => None,
     }
 }
 
 fn text<'p>(parameters: &'p Parameters, name: &str) -> Option<&'p str> {
-    match sfv::parameter(parameters, name)? {
+    match structured::parameter(parameters, name)? {
         Bare::String(text) => Some(text),
         _ => None,
     }

@@ -29,7 +29,7 @@ mod parse;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use etiquette_core::RetryAfter;
-use etiquette_core::cache_policy::ResponseDirectives;
+use etiquette_core::decide::cache_policy::ResponseDirectives;
 use http::{HeaderMap, StatusCode, Uri, header};
 
 pub use hints::Hints;

@@ -15,7 +15,7 @@
 
 use std::fmt;
 
-use etiquette_core::robots_txt::{Answer as RobotsAnswer, RobotsPolicy};
+use etiquette_core::decide::robots_txt::{Answer as RobotsAnswer, RobotsPolicy};
 use etiquette_robots::{ProductToken, Robots};
 use http::{HeaderMap, StatusCode, Uri, header};
 

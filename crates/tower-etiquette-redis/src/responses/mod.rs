@@ -10,7 +10,7 @@ mod record;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use etiquette_core::cache_policy::{Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::store::{
     BodyReader, BodyWriter, ResponseKey, ResponseStore, StoreFailed, Variant,
 };

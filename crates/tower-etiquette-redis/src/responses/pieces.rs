@@ -1,7 +1,7 @@
 //! Bodies that are too large to be held: written as they come, read piece by piece.
 
 use bytes::{Bytes, BytesMut};
-use etiquette_core::cache_policy::{Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::store::{BodyReader, BodyWriter, Piece, ResponseKey, StoreFailed, StoreFuture};
 
 use super::record::{Record, new_body};

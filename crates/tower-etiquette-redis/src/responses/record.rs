@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{Extent, Received, Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Extent, Received, Selecting, StoredResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 
 /// The layout of a record. Others are not read.

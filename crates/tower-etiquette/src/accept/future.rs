@@ -3,7 +3,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use etiquette_core::accept::{self, Acceptability, SNIFF_LIMIT, TypeRefusal, TypeRefused};
+use etiquette_core::decide::accept::{self, Acceptability, SNIFF_LIMIT, TypeRefusal, TypeRefused};
 use etiquette_core::{Identity, Refusal};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, response};

@@ -42,7 +42,7 @@ mod layer;
 mod service;
 
 pub use body::ResponseBody;
-pub use etiquette_core::accept::{
+pub use etiquette_core::decide::accept::{
     Accept, AcceptBuilder, InvalidAccept, Preset, TypeRefusal, TypeRefused,
 };
 pub use future::ResponseFuture;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use etiquette_core::Refusal;
-use etiquette_core::address::AddressRefused;
+use etiquette_core::decide::address::AddressRefused;
 use http::{Request, Uri};
 use pin_project_lite::pin_project;
 use tower_service::Service;

@@ -5,9 +5,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::host_journal::HostJournal;
-use etiquette_core::identity::Identity;
+use etiquette_core::store::journal::HostJournal;
 use etiquette_core::store::{ResponseStore, RobotsStore};
+use etiquette_core::vocabulary::identity::Identity;
 use http::{Method, Request, Response, Uri};
 use http_body::Body;
 use hyper_util::rt::{TokioExecutor, TokioTimer};

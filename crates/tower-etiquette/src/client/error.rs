@@ -71,7 +71,7 @@ impl StdError for TooManyRedirects {}
 #[cfg(test)]
 mod tests {
     use etiquette_core::InvalidOrigin;
-    use etiquette_core::refusal::NoOrigin;
+    use etiquette_core::vocabulary::refusal::NoOrigin;
 
     use super::*;
 

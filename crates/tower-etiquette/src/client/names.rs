@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use etiquette_core::address::{self, AddressRefused};
+use etiquette_core::decide::address::{self, AddressRefused};
 use etiquette_core::{Origin, Refusal};
 use http::{Request, Response};
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use etiquette_core::Now;
-use etiquette_core::cache_policy::{
+use etiquette_core::decide::cache_policy::{
     CacheStatus, Extent, Given, Precondition, Scope, StoredResponse, Wanted, content_range,
     precondition, range_holds, unsatisfied_range, wanted,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{
+use etiquette_core::decide::cache_policy::{
     CacheStatus, Exchange, Extent, Selecting, StoredResponse, Storing, is_anonymous,
     is_for_anybody, part, part_length,
 };

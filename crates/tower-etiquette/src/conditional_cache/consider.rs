@@ -1,7 +1,7 @@
 //! What to do with a request, given what is stored for its URL.
 
 use etiquette_core::Now;
-use etiquette_core::cache_policy::{
+use etiquette_core::decide::cache_policy::{
     Extent, Forward, RequestDirectives, Reuse, StaleAllowed, ask_conditionally, is_conditional,
 };
 use etiquette_core::store::Variant;

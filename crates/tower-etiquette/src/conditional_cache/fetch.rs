@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etiquette_core::cache_policy::{
+use etiquette_core::decide::cache_policy::{
     CacheStatus, Exchange, Forward, Selecting, StaleAllowed, ask_conditionally, ask_which,
     asks_about,
 };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use etiquette_core::Refusal;
-use etiquette_core::cache_policy::CacheStatus;
+use etiquette_core::decide::cache_policy::CacheStatus;
 use etiquette_core::store::{ResponseKey, Variant};
 use http::Response;
 

@@ -1,7 +1,7 @@
 //! Heads that are kept without their bodies, for callers with a database of their own.
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{Selecting, StoredResponse, has_validator};
+use etiquette_core::decide::cache_policy::{Selecting, StoredResponse, has_validator};
 use etiquette_core::store::{BodyWriter, ResponseKey, ResponseStore, StoreFuture};
 use http::{Response, StatusCode};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{Extent, Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Extent, Selecting, StoredResponse};
 use etiquette_core::store::{BodyWriter, ResponseKey, ResponseStore};
 
 use super::flights::Ticket;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etiquette_core::cache_policy::{CachePolicy, Heuristic};
+use etiquette_core::decide::cache_policy::{CachePolicy, Heuristic};
 use etiquette_core::store::ResponseStore;
 use tower_layer::Layer;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::store::{ResponseKey, ResponseStore, StoreFailed, Variant};
 
 /// So many variants of one URL stand side by side; a further one replaces the oldest.
@@ -235,7 +235,7 @@ mod tests {
     use std::time::Duration;
 
     use etiquette_core::Clock as _;
-    use etiquette_core::cache_policy::{Exchange, Extent};
+    use etiquette_core::decide::cache_policy::{Exchange, Extent};
     use http::{HeaderMap, StatusCode, Version};
 
     use super::*;

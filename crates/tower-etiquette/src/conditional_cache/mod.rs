@@ -81,7 +81,7 @@ mod tests;
 mod variants;
 
 pub use body::ResponseBody;
-pub use etiquette_core::cache_policy::{CacheStatus, Forward, Heuristic};
+pub use etiquette_core::decide::cache_policy::{CacheStatus, Forward, Heuristic};
 pub use future::ResponseFuture;
 pub use layer::ConditionalCacheLayer;
 pub use memory::MemoryStore;

@@ -1,7 +1,7 @@
 //! Stored parts, and how they become wholes: what a part lacks is asked for, and what comes is put where it belongs.
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{
+use etiquette_core::decide::cache_policy::{
     Exchange, StoredResponse, ask_for_the_rest, complete, join, part,
 };
 use etiquette_core::store::{ResponseStore, Variant};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{CacheStatus, Forward};
+use etiquette_core::decide::cache_policy::{CacheStatus, Forward};
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Empty, Full};

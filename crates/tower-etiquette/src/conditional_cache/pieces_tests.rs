@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::store::{
     BodyReader, BodyWriter, Piece, ResponseKey, ResponseStore, StoreFailed, StoreFuture, Variant,
 };

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{
+use etiquette_core::decide::cache_policy::{
     CachePolicy, RequestDirectives, Reuse, Selecting, StoredResponse,
 };
 use etiquette_core::store::{BodyReader, BodyWriter, ResponseKey, ResponseStore, Variant};

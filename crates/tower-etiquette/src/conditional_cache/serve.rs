@@ -4,12 +4,12 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{
+use etiquette_core::decide::cache_policy::{
     CacheStatus, Exchange, Extent, Forward, Freshened, RequestDirectives, Selecting, StaleAllowed,
     StoredResponse, Wanted, is_anonymous, is_for_anybody, wanted,
 };
-use etiquette_core::refusal::NotStored;
 use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
+use etiquette_core::vocabulary::refusal::NotStored;
 use etiquette_core::{Now, Origin, Refusal};
 use http::header::ETAG;
 use http::request::Parts;

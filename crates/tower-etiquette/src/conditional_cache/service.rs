@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use etiquette_core::cache_policy::{
+use etiquette_core::decide::cache_policy::{
     CacheStatus, Exchange, Forward, StaleAllowed, Storing, invalidates, is_for_the_origin,
 };
 use etiquette_core::store::{ResponseKey, ResponseStore};

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::{Bytes, BytesMut};
-use etiquette_core::cache_policy::StoredResponse;
+use etiquette_core::decide::cache_policy::StoredResponse;
 use etiquette_core::store::BodyWriter;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};

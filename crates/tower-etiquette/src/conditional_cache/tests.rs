@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::CacheStatus;
+use etiquette_core::decide::cache_policy::CacheStatus;
 use etiquette_core::store::ResponseStore;
 use etiquette_core::{Purpose, Refusal, Session};
 use http::{Request, Response};
@@ -499,7 +499,7 @@ async fn ranges_of_a_stored_body() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_is_a_miss() {
-    use etiquette_core::cache_policy::{Selecting, StoredResponse};
+    use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
     use etiquette_core::store::{ResponseKey, StoreFailed, Variant};
 
     #[derive(Debug)]

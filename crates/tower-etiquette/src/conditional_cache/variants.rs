@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use etiquette_core::cache_policy::{
+use etiquette_core::decide::cache_policy::{
     CachePolicy, CacheStatus, Exchange, Freshened, Selecting, StoredResponse, Storing,
     asks_about_others, which,
 };

@@ -8,9 +8,9 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use etiquette_core::host::HostRecord;
-use etiquette_core::host_journal::{HostJournal, Kept};
+use etiquette_core::decide::host::HostRecord;
 use etiquette_core::store::StoreFailed;
+use etiquette_core::store::journal::{HostJournal, Kept};
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -238,7 +238,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use etiquette_core::Now;
-    use etiquette_core::host::{Answer, HostPolicy, HostState, Received, Signal};
+    use etiquette_core::decide::host::{Answer, HostPolicy, HostState, Received, Signal};
 
     use super::*;
 

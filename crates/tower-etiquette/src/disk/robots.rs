@@ -1,6 +1,6 @@
 //! What is known of robots.txt files, in the same folder.
 
-use etiquette_core::robots_txt::{StoredOutcome, StoredRobots};
+use etiquette_core::decide::robots_txt::{StoredOutcome, StoredRobots};
 use etiquette_core::store::{RobotsKey, RobotsStore, StoreFuture};
 use redb::{TableDefinition, TableError};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use etiquette_core::cache_policy::{Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::store::{ResponseKey, ResponseStore, StoreFailed, Variant};
 use redb::{ReadableTable, TableDefinition};
 use tokio::runtime::Handle;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use etiquette_core::Clock;
-use etiquette_core::host::{HostPolicy, HostState, Received, Signal};
+use etiquette_core::decide::host::{HostPolicy, HostState, Received, Signal};
 
 use super::{Event, ON, Voice, cause_of, tell};
 
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     #[cfg(any(feature = "tracing", feature = "metrics"))]
     fn pauses_and_backoffs_are_seen() {
-        use etiquette_core::host::Answer;
+        use etiquette_core::decide::host::Answer;
         use http::{HeaderMap, StatusCode};
         use std::time::{Duration, SystemTime};
 

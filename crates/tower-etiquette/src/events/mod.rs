@@ -66,9 +66,9 @@ mod trace;
 
 use std::time::{Duration, SystemTime};
 
-use etiquette_core::cache_policy::CacheStatus;
-use etiquette_core::host::Signal;
-use etiquette_core::refusal::HostRefusal;
+use etiquette_core::decide::cache_policy::CacheStatus;
+use etiquette_core::decide::host::Signal;
+use etiquette_core::vocabulary::refusal::HostRefusal;
 use etiquette_core::{Origin, Refusal};
 
 #[cfg(feature = "metrics")]

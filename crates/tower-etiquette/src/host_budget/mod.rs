@@ -45,8 +45,8 @@
 //! retries count like any request; redirects are followed above, so that each hop meets the budget of its own host.
 //! Above a retry layer it still pauses its own line, since every layer that sees a response records it.
 //!
-//! **Errors**: [`HostRefused`](etiquette_core::refusal::HostRefused) when the request may not wait, and
-//! [`NoOrigin`](etiquette_core::refusal::NoOrigin) for a request without an absolute URI, both found by
+//! **Errors**: [`HostRefused`](etiquette_core::vocabulary::refusal::HostRefused) when the request may not wait, and
+//! [`NoOrigin`](etiquette_core::vocabulary::refusal::NoOrigin) for a request without an absolute URI, both found by
 //! [`Refusal::find`](crate::Refusal::find). [`LeaseLost`] where [`Hosts`](crate::Hosts) have a store that failed for as long
 //! as a permit lasts. Whatever the inner service returns is passed on.
 

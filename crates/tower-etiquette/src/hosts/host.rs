@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use etiquette_core::Now;
-use etiquette_core::host::{
+use etiquette_core::decide::host::{
     ApiAsk, Ask, Decision, HostMark, HostPolicy, HostRecord, HostState, PackedHost, Received,
 };
 

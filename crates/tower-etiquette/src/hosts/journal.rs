@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use etiquette_core::Now;
-use etiquette_core::host::{Answer, HostMark, Received, Signal};
-use etiquette_core::host_journal::{HostJournal, Kept};
+use etiquette_core::decide::host::{Answer, HostMark, Received, Signal};
+use etiquette_core::store::journal::{HostJournal, Kept};
 use tokio::time::timeout;
 
 use super::Hosts;

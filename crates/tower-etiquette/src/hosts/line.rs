@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use etiquette_core::host::{Ask, Decision, HostPolicy};
-use etiquette_core::refusal::HostRefusal;
+use etiquette_core::decide::host::{Ask, Decision, HostPolicy};
+use etiquette_core::vocabulary::refusal::HostRefusal;
 
 use super::host::{Core, Host, wake};
 use super::queue::{Class, Denied, Position, Queue, Waiter};

@@ -29,11 +29,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::host::{Answer, Ask, GroupBy, HostPolicy, HostSnapshot, HostState, Received};
-use etiquette_core::host_journal::HostJournal;
-use etiquette_core::host_store::{HostReport, HostStore};
-use etiquette_core::purpose::Api;
-use etiquette_core::refusal::{HostRefusal, HostRefused, NoOrigin};
+use etiquette_core::decide::host::{
+    Answer, Ask, GroupBy, HostPolicy, HostSnapshot, HostState, Received,
+};
+use etiquette_core::store::host::{HostReport, HostStore};
+use etiquette_core::store::journal::HostJournal;
+use etiquette_core::vocabulary::purpose::Api;
+use etiquette_core::vocabulary::refusal::{HostRefusal, HostRefused, NoOrigin};
 use etiquette_core::{Clock, InvalidOrigin, Now, Origin, PurposeKind, Refusal};
 use http::{HeaderMap, StatusCode, Uri};
 

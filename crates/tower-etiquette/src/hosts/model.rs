@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::host::{Answer, HostPolicy, Received, Signal};
-use etiquette_core::purpose::{Api, ApiKey, ApiLimit};
+use etiquette_core::decide::host::{Answer, HostPolicy, Received, Signal};
+use etiquette_core::vocabulary::purpose::{Api, ApiKey, ApiLimit};
 use etiquette_core::{Clock, Now, Origin, PurposeKind};
 use http::Extensions;
 use shuttle::future::block_on;

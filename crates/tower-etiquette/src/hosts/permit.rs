@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::host::{Answer, Ask, Pace, Received, Signal};
-use etiquette_core::host_store::{HostEvent, HostReport};
+use etiquette_core::decide::host::{Answer, Ask, Pace, Received, Signal};
+use etiquette_core::store::host::{HostEvent, HostReport};
 
 use http::{HeaderMap, StatusCode};
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use etiquette_core::host::{ApiAsk, Ask};
-use etiquette_core::refusal::HostRefusal;
+use etiquette_core::decide::host::{ApiAsk, Ask};
+use etiquette_core::vocabulary::refusal::HostRefusal;
 
 /// A position in the queue. A request that has to step out, or whose start did not come about, returns to its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 //! Only the first of a host's line asks, and nobody else of the same line while it does, so that a store hears of a host
 //! at most once per process at a time. What it says is kept: a known pause or wait costs no further question.
 //!
-//! **Without the store** nothing starts for [`Outage::hold`](etiquette_core::host_store::Outage). After that the process
+//! **Without the store** nothing starts for [`Outage::hold`](etiquette_core::store::host::Outage). After that the process
 //! keeps a budget of its own: one permit, and the largest delay known times the number of processes, begun at a random
 //! point of it, so that processes which cannot see each other rarely meet.
 
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as Task, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use etiquette_core::host::{Ask, Decision, HostPolicy, Received};
-use etiquette_core::host_store::{
+use etiquette_core::decide::host::{Ask, Decision, HostPolicy, Received};
+use etiquette_core::store::host::{
     Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, Seen, Shared, Step,
 };
 use etiquette_core::{Clock, Origin};
@@ -246,7 +246,7 @@ impl Core {
         self.view.get_or_insert_default()
     }
 
-    /// [`HostState::decide`](etiquette_core::host::HostState::decide), and what the store said.
+    /// [`HostState::decide`](etiquette_core::decide::host::HostState::decide), and what the store said.
     pub(super) fn decide(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Decision {
         let decision = self.state.decide(policy, now, ask);
         let Some(view) = &self.view else {
@@ -262,7 +262,7 @@ impl Core {
         }
     }
 
-    /// [`HostState::due`](etiquette_core::host::HostState::due), and what the store said.
+    /// [`HostState::due`](etiquette_core::decide::host::HostState::due), and what the store said.
     pub(super) fn due(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Instant {
         let due = self.state.due(policy, now, ask);
         let floor = self.view.as_ref().and_then(|view| view.floor);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use etiquette_core::host::{HostPolicy, HostState, PackedHost};
+use etiquette_core::decide::host::{HostPolicy, HostState, PackedHost};
 
 use super::host::Host;
 

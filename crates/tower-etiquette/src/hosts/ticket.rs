@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant};
 
-use etiquette_core::host::{ApiAsk, Ask, HostPolicy};
-use etiquette_core::purpose::Api;
-use etiquette_core::refusal::{HostRefusal, HostRefused};
+use etiquette_core::decide::host::{ApiAsk, Ask, HostPolicy};
+use etiquette_core::vocabulary::purpose::Api;
+use etiquette_core::vocabulary::refusal::{HostRefusal, HostRefused};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
 use http::Extensions;
 use tokio::time::{Sleep, sleep};

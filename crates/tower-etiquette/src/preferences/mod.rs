@@ -38,7 +38,7 @@ mod future;
 mod layer;
 mod service;
 
-pub use etiquette_core::preferences::{
+pub use etiquette_core::decide::preferences::{
     Directives, Preferences, Said, Source, Tdm, Use, UseRefused, Wish, Wishes, tdm,
 };
 pub use future::ResponseFuture;

@@ -1,6 +1,6 @@
 use std::task::{Context as TaskContext, Poll};
 
-use etiquette_core::preferences::{Preferences, UseRefused};
+use etiquette_core::decide::preferences::{Preferences, UseRefused};
 use etiquette_core::{Identity, Origin, PurposeKind, Refusal};
 use http::{Request, Response, Uri};
 use tower_service::Service;

@@ -46,8 +46,8 @@
 //! lets go what it held one by one, at the pace it has learnt; below a budget, which has started them already, by the
 //! budget's delay. Below a budget it holds permits of it while it waits.
 //!
-//! **Errors**: [`HostRefused`](etiquette_core::refusal::HostRefused) when the wait is too long,
-//! [`NoOrigin`](etiquette_core::refusal::NoOrigin) for a request without an absolute URI, both found by
+//! **Errors**: [`HostRefused`](etiquette_core::vocabulary::refusal::HostRefused) when the wait is too long,
+//! [`NoOrigin`](etiquette_core::vocabulary::refusal::NoOrigin) for a request without an absolute URI, both found by
 //! [`Refusal::find`](crate::Refusal::find). Whatever the inner service returns is passed on.
 
 mod future;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant};
 
-use etiquette_core::host::{Answer, Received, Signal};
+use etiquette_core::decide::host::{Answer, Received, Signal};
 use etiquette_core::{Origin, PurposeKind};
 use http::{Extensions, Method, Request, Response};
 use tower_service::Service;

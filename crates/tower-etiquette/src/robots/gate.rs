@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use etiquette_core::address::AddressRefused;
-use etiquette_core::identity::Identity;
-use etiquette_core::refusal::{Disallowed, RobotsUnreachable};
-use etiquette_core::robots_txt::{FetchFailure, Known, Standing};
+use etiquette_core::decide::address::AddressRefused;
+use etiquette_core::decide::robots_txt::{FetchFailure, Known, Standing};
+use etiquette_core::vocabulary::identity::Identity;
+use etiquette_core::vocabulary::refusal::{Disallowed, RobotsUnreachable};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal, RobotsScope};
 use etiquette_robots::{Group, Robots, Verdict, resolve};
 use http::{Request, Response, StatusCode};

@@ -1,9 +1,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use etiquette_core::identity::Identity;
-use etiquette_core::robots_txt::RobotsPolicy;
+use etiquette_core::decide::robots_txt::RobotsPolicy;
 use etiquette_core::store::RobotsStore;
+use etiquette_core::vocabulary::identity::Identity;
 use etiquette_core::{Clock, Origin, RobotsScope};
 use tower_layer::Layer;
 

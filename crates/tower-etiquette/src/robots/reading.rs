@@ -8,12 +8,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::identity::Identity;
-use etiquette_core::retry_after::RetryAfter;
-use etiquette_core::robots_txt::{
+use etiquette_core::decide::retry_after::RetryAfter;
+use etiquette_core::decide::robots_txt::{
     Answer, FetchFailure, Known, RobotsPolicy, Standing, StoredRobots,
 };
 use etiquette_core::store::{Claim, RobotsKey, StoreFailed};
+use etiquette_core::vocabulary::identity::Identity;
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
 use etiquette_robots::{Robots, resolve};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};

@@ -4,9 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use etiquette_core::identity::Identity;
-use etiquette_core::identity::{NameRefusal, NameRefused, Verdict as NameVerdict};
-use etiquette_core::refusal::NoOrigin;
+use etiquette_core::vocabulary::identity::Identity;
+use etiquette_core::vocabulary::identity::{NameRefusal, NameRefused, Verdict as NameVerdict};
+use etiquette_core::vocabulary::refusal::NoOrigin;
 use etiquette_core::{InvalidOrigin, Origin, PurposeKind, Refusal};
 use http::{Request, Response, header};
 use http_body::Body;

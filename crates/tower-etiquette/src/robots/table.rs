@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use etiquette_core::Origin;
-use etiquette_core::robots_txt::RobotsRecord;
+use etiquette_core::decide::robots_txt::RobotsRecord;
 use etiquette_robots::ProductToken;
 
 use super::reading::Outcome;

@@ -1,7 +1,7 @@
 use std::task::{Context as TaskContext, Poll};
 
-use etiquette_core::refusal::Unsigned;
 use etiquette_core::signing::Signer;
+use etiquette_core::vocabulary::refusal::Unsigned;
 use etiquette_core::{Origin, Refusal};
 use http::{Request, Response};
 use tower_service::Service;

@@ -17,9 +17,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use etiquette_core::host_journal::HostJournal;
-use etiquette_core::identity::Identity;
+use etiquette_core::store::journal::HostJournal;
 use etiquette_core::store::{ResponseStore, RobotsStore};
+use etiquette_core::vocabulary::identity::Identity;
 use http::{Request, Response};
 use http_body::Body as HttpBody;
 use tower_layer::Layer;

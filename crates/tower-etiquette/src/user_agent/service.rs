@@ -1,7 +1,7 @@
 use std::task::{Context as TaskContext, Poll};
 
-use etiquette_core::identity::{NameRefusal, NameRefused, Verdict, is_library_default};
-use etiquette_core::purpose::{ApiKey, Attempt, GrantRefusal, GrantRefused};
+use etiquette_core::vocabulary::identity::{NameRefusal, NameRefused, Verdict, is_library_default};
+use etiquette_core::vocabulary::purpose::{ApiKey, Attempt, GrantRefusal, GrantRefused};
 use etiquette_core::{Origin, Purpose, PurposeKind, Refusal};
 use http::header::{FROM, LOCATION, USER_AGENT};
 use http::{HeaderMap, Request, Response, Uri};

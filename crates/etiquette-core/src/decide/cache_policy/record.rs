@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
     use crate::Now;
-    use crate::cache_policy::Exchange;
+    use crate::decide::cache_policy::Exchange;
 
     fn sample(extent: Extent) -> StoredResponse {
         let now = Now {

@@ -118,7 +118,7 @@ fn differs(a: &HeaderMap, b: &HeaderMap, name: &HeaderName) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache_policy::samples::{at, exchange, map, stored};
+    use crate::decide::cache_policy::samples::{at, exchange, map, stored};
 
     #[test]
     fn a_304_updates_fields_and_age_and_leaves_the_bytes_alone() {

@@ -54,7 +54,7 @@ impl Error for AddressRefused {}
 /// Whether `address` is a unicast address of the public internet, as far as its number tells.
 ///
 /// ```
-/// use etiquette_core::address::is_public;
+/// use etiquette_core::decide::address::is_public;
 ///
 /// assert!(is_public("192.0.1.1".parse().unwrap()));
 /// assert!(!is_public("169.254.169.254".parse().unwrap()), "cloud metadata");

@@ -7,7 +7,7 @@ use http::{Method, StatusCode, Uri, Version};
 
 use super::{CachePolicy, Heuristic};
 use crate::Now;
-use crate::cache_policy::{
+use crate::decide::cache_policy::{
     Exchange, Extent, Forward, RequestDirectives, Reuse, Selecting, StaleAllowed, StoredResponse,
     Storing, http_date,
 };

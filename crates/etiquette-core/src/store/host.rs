@@ -2,7 +2,7 @@
 //!
 //! **Flow**: the first of a host's local line, and nobody else, asks [`HostStore::acquire`]. Granted, it starts under a
 //! lease that is renewed with [`HostStore::tell`] until its body has ended; otherwise it asks again after the wait that
-//! came back. Answers are told as they come, so that the store keeps the state of [`HostState`](crate::host::HostState)
+//! came back. Answers are told as they come, so that the store keeps the state of [`HostState`](crate::decide::host::HostState)
 //! for all processes together.
 //!
 //! **Scope**: one group of origins at a time, named by host. **Non-goals**: the line itself, and what a process does while
@@ -13,7 +13,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::host::{Answer, Ask, HostPolicy};
+use crate::decide::host::{Answer, Ask, HostPolicy};
 use crate::store::StoreFailed;
 
 /// A future of a [`HostStore`].

@@ -17,7 +17,7 @@ use super::pace::{Pace, PaceReason};
 use super::runs::Runs;
 use super::state::{Decision, FORGOTTEN_AFTER, HostState};
 use crate::clock::later;
-use crate::purpose::ApiLimit;
+use crate::vocabulary::purpose::ApiLimit;
 
 /// The API that a request is for, and the limit that it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

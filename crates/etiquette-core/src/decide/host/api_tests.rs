@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::host::{Answer, Ask, HostPolicy, Received, Signal};
+use crate::decide::host::{Answer, Ask, HostPolicy, Received, Signal};
 
 fn number(n: u32) -> NonZeroU32 {
     NonZeroU32::new(n).unwrap()

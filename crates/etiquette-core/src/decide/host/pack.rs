@@ -76,7 +76,7 @@ impl HostState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Answer, Ask, HostPolicy, Received};
+    use crate::decide::host::{Answer, Ask, HostPolicy, Received};
 
     #[test]
     fn unpacked_it_asks_no_sooner_and_hardly_later() {
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(state.pack(base, base), None);
         state.crawl_delay(1, None, base);
         let mut paused = Answer::failure();
-        paused.signal = crate::host::Signal::Throttled;
+        paused.signal = crate::decide::host::Signal::Throttled;
         state.answered(&policy, base, &Received::new(base, paused, true, 0.0));
         assert_eq!(
             state.pack(base, base + Duration::from_secs(3_600)),

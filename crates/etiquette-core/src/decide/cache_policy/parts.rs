@@ -142,9 +142,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cache_policy::part;
-    use crate::cache_policy::samples::{at, exchange, map};
-    use crate::cache_policy::{Exchange, Selecting};
+    use crate::decide::cache_policy::part;
+    use crate::decide::cache_policy::samples::{at, exchange, map};
+    use crate::decide::cache_policy::{Exchange, Selecting};
     use http::Version;
 
     fn response(lines: &[(&'static str, &str)], exchange: &Exchange) -> StoredResponse {

@@ -202,7 +202,7 @@ impl<'a> Input<'a> {
         if !self.take(b':') {
             return None;
         }
-        crate::base64::decode(encoded).map(Bare::Bytes)
+        crate::field::base64::decode(encoded).map(Bare::Bytes)
     }
 
     fn boolean(&mut self) -> Option<Bare> {

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use http::HeaderMap;
 use http::header::{AGE, DATE, RETRY_AFTER};
 
-use crate::date;
+use crate::field::date;
 
 /// What a response says about coming back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

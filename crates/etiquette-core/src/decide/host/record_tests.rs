@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::host::{Answer, Ask, HostPolicy, Received, Signal};
+use crate::decide::host::{Answer, Ask, HostPolicy, Received, Signal};
 
 const SECOND: Duration = Duration::from_secs(1);
 

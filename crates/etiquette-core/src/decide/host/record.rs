@@ -1,7 +1,7 @@
 //! What is remembered of a host across a restart.
 //!
 //! **Flow**: whenever an answer changes pause, backoff level or rate, [`HostState::mark`] differs and [`HostState::to_record`]
-//! gives what a [`HostJournal`](crate::host_journal::HostJournal) keeps. The next process takes it over with
+//! gives what a [`HostJournal`](crate::store::journal::HostJournal) keeps. The next process takes it over with
 //! [`HostState::recall`] before its first request.
 //!
 //! **Clocks**: a restart leaves only the wall clock to count with. A record says when it was written and how much of the

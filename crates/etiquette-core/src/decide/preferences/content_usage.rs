@@ -6,7 +6,7 @@
 use etiquette_robots::{Group, Pattern};
 
 use super::{Wish, Wishes, joined};
-use crate::sfv::{self, Bare, Value};
+use crate::field::structured::{self, Bare, Value};
 
 /// Reads the lines of the response header.
 #[must_use]
@@ -57,7 +57,7 @@ fn split(rule: &[u8]) -> (&[u8], &[u8]) {
 
 fn read(field: &[u8]) -> Wishes {
     let mut wishes = Wishes::default();
-    for member in sfv::dictionary(field).unwrap_or_default() {
+    for member in structured::dictionary(field).unwrap_or_default() {
         let wish = match &member.value {
             Value::Item(Bare::Token(token)) if token == "y" => Wish::Allow,
             Value::Item(Bare::Token(token)) if token == "n" => Wish::Disallow,

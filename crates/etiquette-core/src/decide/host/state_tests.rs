@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::host::{Answer, HostPolicy, PaceReason, Received, Signal};
+use crate::decide::host::{Answer, HostPolicy, PaceReason, Received, Signal};
 
 fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)

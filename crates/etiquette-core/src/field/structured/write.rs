@@ -31,7 +31,7 @@ impl Bare {
                 Ok(())
             }
             Self::Token(token) => write!(out, "{token}"),
-            Self::Bytes(bytes) => write!(out, ":{}:", crate::base64::encode(bytes)),
+            Self::Bytes(bytes) => write!(out, ":{}:", crate::field::base64::encode(bytes)),
             Self::Boolean(value) => write!(out, "?{}", u8::from(*value)),
             Self::Date(seconds) => write!(out, "@{seconds}"),
             Self::DisplayString(text) => {

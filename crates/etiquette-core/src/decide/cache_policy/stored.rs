@@ -280,7 +280,7 @@ pub fn http_date(at: SystemTime) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache_policy::samples::{at, exchange, stored};
+    use crate::decide::cache_policy::samples::{at, exchange, stored};
 
     #[test]
     fn age_is_the_worst_of_date_and_age() {

@@ -1,5 +1,8 @@
 //! What a store for responses has to do. Stores of other things have their traits here too.
 
+pub mod host;
+pub mod journal;
+
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
@@ -12,9 +15,9 @@ use etiquette_robots::ProductToken;
 use http::Uri;
 
 use crate::Origin;
-use crate::cache_policy::{Selecting, StoredResponse};
-use crate::origin::spell;
-use crate::robots_txt::StoredRobots;
+use crate::decide::cache_policy::{Selecting, StoredResponse};
+use crate::decide::robots_txt::StoredRobots;
+use crate::vocabulary::origin::spell;
 
 /// What responses are stored under: the URL that was asked for with GET, its origin in one spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -19,7 +19,7 @@ use crate::Origin;
 /// use std::num::NonZeroU32;
 /// use std::time::Duration;
 ///
-/// use etiquette_core::purpose::{Api, ApiKey, ApiLimit};
+/// use etiquette_core::vocabulary::purpose::{Api, ApiKey, ApiLimit};
 ///
 /// let an_hour = Duration::from_secs(3600);
 /// let limit = ApiLimit::new(NonZeroU32::new(5_000).unwrap(), an_hour)
@@ -36,7 +36,7 @@ use crate::Origin;
 /// assert!(!api.covers(&url, &headers), "without its key the request is a crawl");
 /// headers.insert("authorization", "Bearer k".parse().unwrap());
 /// assert!(api.covers(&url, &headers));
-/// # Ok::<(), etiquette_core::purpose::InvalidApi>(())
+/// # Ok::<(), etiquette_core::vocabulary::purpose::InvalidApi>(())
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct Api(Arc<Inner>);

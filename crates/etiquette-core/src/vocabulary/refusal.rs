@@ -12,12 +12,12 @@ use std::time::SystemTime;
 use etiquette_robots::{Rule, Verdict};
 use httpdate::HttpDate;
 
-use crate::accept::TypeRefused;
-use crate::address::AddressRefused;
-use crate::identity::NameRefused;
-use crate::preferences::UseRefused;
-use crate::purpose::GrantRefused;
-use crate::robots_txt::FetchFailure;
+use crate::decide::accept::TypeRefused;
+use crate::decide::address::AddressRefused;
+use crate::decide::preferences::UseRefused;
+use crate::decide::robots_txt::FetchFailure;
+use crate::vocabulary::identity::NameRefused;
+use crate::vocabulary::purpose::GrantRefused;
 use crate::{InvalidOrigin, Origin};
 
 /// Why a layer did not send a request, or did not read its answer.

@@ -44,7 +44,7 @@ pub use refused::{NameRefusal, NameRefused};
 ///     identity.user_agent(PurposeKind::Crawl),
 ///     "Mozilla/5.0 (compatible; ExampleBot/0.1; https://www.example.com/bot.html; bot@example.com)"
 /// );
-/// # Ok::<(), etiquette_core::identity::InvalidIdentity>(())
+/// # Ok::<(), etiquette_core::vocabulary::identity::InvalidIdentity>(())
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct Identity(Arc<Inner>);

@@ -5,13 +5,13 @@
 //! that it gave is ready, so that nobody hears of a pause which a crash could undo.
 //!
 //! **Scope**: one group of origins at a time, named by host; never a URL. **Non-goals**: sharing a budget with processes
-//! that run at the same time: that is a [`HostStore`](crate::host_store::HostStore).
+//! that run at the same time: that is a [`HostStore`](crate::store::host::HostStore).
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::host::HostRecord;
+use crate::decide::host::HostRecord;
 use crate::store::StoreFailed;
 
 /// Ready when a change has reached the disk, or could not.

@@ -1,0 +1,6 @@
+//! The nouns that everything else speaks of: who asks, why, whom, and how a request is refused.
+
+pub mod identity;
+pub mod origin;
+pub mod purpose;
+pub mod refusal;
