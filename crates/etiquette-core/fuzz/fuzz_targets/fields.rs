@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use etiquette_core::RetryAfter;
 use etiquette_core::decide::accept::judge;
-use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, parse_http_date, wanted};
+use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, parse_http_date, requested_range};
 use etiquette_core::decide::host::{Answer, HostPolicy};
 use etiquette_core::decide::preferences::{Directives, Tdm, content_signal, content_usage};
 use etiquette_core::{date, retry_after};
@@ -49,7 +49,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     let _ = Tdm::from_headers(&headers);
-    let _ = (ResponseDirectives::of(&headers), RequestDirectives::of(&headers), wanted(&headers));
+    let _ = (ResponseDirectives::of(&headers), RequestDirectives::of(&headers), requested_range(&headers));
     let read = Answer::read(&HostPolicy::new(), StatusCode::OK, &headers, wall);
     assert_ne!(read.wait, Some(Duration::ZERO));
 });

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use etiquette_core::decide::cache_policy::{Extent, Received, Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Extent, InitialAge, Selecting, StoredResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 
 /// The layout of a record. Others are not read.
@@ -36,7 +36,7 @@ impl Record {
             length,
             body,
             small: None,
-            stored: millis(head.received().at),
+            stored: millis(head.initial_age().response_time),
             head,
         }
     }
@@ -51,20 +51,20 @@ impl Record {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let head = &self.head;
-        let received = head.received();
+        let initial_age = head.initial_age();
         write(&mut out, LAYOUT);
         write(&mut out, self.url.as_bytes());
         write(&mut out, head.status().as_str().as_bytes());
         write(&mut out, version_name(head.version()).as_bytes());
-        number(&mut out, millis(received.at));
-        number(&mut out, span(received.age));
+        number(&mut out, millis(initial_age.response_time));
+        number(&mut out, span(initial_age.age));
         match head.extent() {
             Extent::Part { first, total } => {
                 write(&mut out, b"part");
                 number(&mut out, first);
                 number(&mut out, total.unwrap_or(u64::MAX));
             }
-            Extent::Bare => write(&mut out, b"bare"),
+            Extent::HeadOnly => write(&mut out, b"bare"),
             _ => write(&mut out, b"whole"),
         }
         number(&mut out, self.length);
@@ -99,7 +99,7 @@ impl Record {
         let age = Duration::from_millis(pieces.number()?);
         let extent = match pieces.next()? {
             b"whole" => Extent::Whole,
-            b"bare" => Extent::Bare,
+            b"bare" => Extent::HeadOnly,
             b"part" => Extent::Part {
                 first: pieces.number()?,
                 total: Some(pieces.number()?).filter(|total| *total != u64::MAX),
@@ -126,8 +126,12 @@ impl Record {
             let value = HeaderValue::from_bytes(pieces.next()?).ok()?;
             headers.try_append(name, value).ok()?;
         }
-        let received = Received { at, age };
-        let head = StoredResponse::restore(status, version, headers, selecting, extent, received);
+        let initial_age = InitialAge {
+            response_time: at,
+            age,
+        };
+        let head =
+            StoredResponse::restore(status, version, headers, selecting, extent, initial_age);
         Some(Self {
             url: url.into(),
             head,

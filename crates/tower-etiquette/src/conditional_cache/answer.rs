@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::Now;
 use etiquette_core::decide::cache_policy::{
-    CacheStatus, Extent, Given, Precondition, Scope, StoredResponse, Wanted, content_range,
-    precondition, range_holds, unsatisfied_range, wanted,
+    CacheStatus, ContentRange, Extent, Precondition, Qualifiable, RangeOutcome, RequestedRange,
+    StoredResponse, precondition, range_holds, requested_range, unsatisfied_range,
 };
 use etiquette_core::store::Variant;
 use http::header::{
@@ -62,8 +62,8 @@ impl Shape {
             return (head.extent() == Extent::Whole).then_some(Self::Head);
         }
         let whole = head.extent() == Extent::Whole;
-        let range = match wanted(request) {
-            Wanted::Whole => None,
+        let range = match requested_range(request) {
+            RequestedRange::Whole => None,
             range if whole && head.status() != StatusCode::OK => {
                 let _ = range;
                 None
@@ -74,8 +74,8 @@ impl Shape {
             return whole.then_some(Self::Whole);
         };
         match range.of(head.extent(), length) {
-            Given::Range(first, last) => Some(Self::Range(first, last)),
-            Given::Unsatisfiable if whole => Some(Self::Unsatisfiable),
+            RangeOutcome::Satisfied(first, last) => Some(Self::Range(first, last)),
+            RangeOutcome::Unsatisfiable if whole => Some(Self::Unsatisfiable),
             _ => None,
         }
     }
@@ -124,7 +124,7 @@ pub(super) fn answer(
         *response.headers_mut() = head.headers().clone();
     }
     if let CacheStatus::Hit { .. } | CacheStatus::StaleOnError { .. } = status
-        && let Scope::Fields(names) = &head.directives().no_cache
+        && let Qualifiable::Qualified(names) = &head.directives().no_cache
     {
         // RFC 9111, 5.2.2.4: these may be used after a successful validation only.
         for name in names {
@@ -145,7 +145,7 @@ pub(super) fn answer(
                 Extent::Part { first, total } => (first, total),
                 _ => (0, Some(variant.length)),
             };
-            headers.insert(CONTENT_RANGE, content_range(first, last, total));
+            headers.insert(CONTENT_RANGE, ContentRange::new(first, last, total).value());
             headers.insert(CONTENT_LENGTH, (last - first + 1).into());
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
             let from = usize::try_from(first - start).unwrap_or(usize::MAX);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use etiquette_core::decide::cache_policy::{
-    CacheStatus, Exchange, Extent, Selecting, StoredResponse, Storing, is_anonymous,
-    is_for_anybody, part, part_length,
+    CacheStatus, ContentRange, Extent, ResponseTimes, Selecting, StoredResponse, is_anonymous,
+    is_for_anybody,
 };
 use etiquette_core::store::ResponseStore;
 use http::header::CONTENT_LENGTH;
@@ -26,7 +26,7 @@ impl<St: ResponseStore> Fetch<St> {
     pub(super) async fn arrived<ResBody>(
         &self,
         response: Response<ResBody>,
-        exchange: &Exchange,
+        exchange: &ResponseTimes,
         ticket: Ticket,
     ) -> Landed
     where
@@ -35,7 +35,7 @@ impl<St: ResponseStore> Fetch<St> {
     {
         let status = response.status();
         let storing = if !ticket.is_outdated() {
-            self.shared.policy.storing(
+            self.shared.policy.may_store(
                 &self.parts.method,
                 &self.parts.uri,
                 &self.parts.headers,
@@ -43,20 +43,14 @@ impl<St: ResponseStore> Fetch<St> {
                 response.headers(),
             )
         } else {
-            Storing::Pass
+            None
         };
         let length = declared(&response);
         let max = self.shared.max_body;
         let bare = self.shared.validators_only && !self.scope.is_personal();
-        let storing = match storing {
-            Storing::Store(_) if bare && !may_be_bare(&response) => Storing::Pass,
-            storing => storing,
-        };
-        let stored = matches!(storing, Storing::Store(_));
-        let selecting = match storing {
-            Storing::Store(selecting) => Some(selecting),
-            _ => self.joinable(&response, &ticket),
-        };
+        let storing = storing.filter(|_| !bare || may_be_bare(&response));
+        let stored = storing.is_some();
+        let selecting = storing.or_else(|| self.joinable(&response, &ticket));
         if !stored {
             self.supersede(status).await;
         }
@@ -77,8 +71,8 @@ impl<St: ResponseStore> Fetch<St> {
         }
         let (extent, promised) = match status {
             StatusCode::PARTIAL_CONTENT => (
-                part(response.headers(), None).unwrap_or(Extent::Whole),
-                part_length(response.headers()),
+                ContentRange::of(response.headers()).map_or(Extent::Whole, |range| range.extent()),
+                ContentRange::of(response.headers()).map(|range| range.length()),
             ),
             _ => (Extent::Whole, None),
         };
@@ -101,7 +95,7 @@ impl<St: ResponseStore> Fetch<St> {
                 return Landed::Private(Own::new(self.passed(response)));
             }
             // Stored or not, the answer is the caller's.
-            let kept = if bare { head.bare() } else { head };
+            let kept = if bare { head.head_only() } else { head };
             self.scope
                 .put(&self.key, kept, Bytes::new(), &self.replaced)
                 .await;
@@ -117,7 +111,7 @@ impl<St: ResponseStore> Fetch<St> {
                 scope: self.scope.clone(),
                 key: self.key.clone(),
                 head: match bare {
-                    true => head.clone().bare(),
+                    true => head.clone().head_only(),
                     false => head.clone(),
                 },
                 replaced: self.replaced.clone(),

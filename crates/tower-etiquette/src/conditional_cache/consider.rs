@@ -2,7 +2,7 @@
 
 use etiquette_core::Now;
 use etiquette_core::decide::cache_policy::{
-    Extent, Forward, RequestDirectives, Reuse, StaleAllowed, ask_conditionally, is_conditional,
+    Extent, Forward, RequestDirectives, Reuse, StaleIfError, is_conditional, make_conditional,
 };
 use etiquette_core::store::Variant;
 use http::Method;
@@ -24,14 +24,14 @@ pub(super) enum Step<'a> {
     AnswerAndAsk {
         variant: &'a Variant,
         shape: Shape,
-        stale_allowed: StaleAllowed,
+        stale_if_error: StaleIfError,
         ttl: i64,
     },
     /// The origin is asked, with the validators of the stored response if there is one.
     Ask {
         stored: Option<&'a Variant>,
         forward: Forward,
-        stale_allowed: StaleAllowed,
+        stale_if_error: StaleIfError,
         ttl: i64,
     },
     /// The caller does not want the origin to be asked.
@@ -46,10 +46,11 @@ pub(super) fn ask_as_owner(parts: &mut Parts, variants: &[Variant]) {
         return;
     }
     let had = variants.iter().find(|variant| {
-        variant.head.extent() == Extent::Bare && variant.head.selecting().matches(&parts.headers)
+        variant.head.extent() == Extent::HeadOnly
+            && variant.head.selecting().matches(&parts.headers)
     });
     if let Some(variant) = had {
-        ask_conditionally(&mut parts.headers, variant.head.headers());
+        make_conditional(&mut parts.headers, variant.head.headers());
     }
 }
 
@@ -92,7 +93,7 @@ pub(super) fn consider<'a, St>(
             Step::Ask {
                 stored: None,
                 forward,
-                stale_allowed: StaleAllowed::default(),
+                stale_if_error: StaleIfError::default(),
                 ttl: 0,
             }
         };
@@ -103,14 +104,15 @@ pub(super) fn consider<'a, St>(
             shape,
             ttl,
         },
-        Reuse::StaleWhileRevalidate { stale_allowed, ttl } if !wishes.only_if_cached => {
-            Step::AnswerAndAsk {
-                variant,
-                shape,
-                stale_allowed,
-                ttl,
-            }
-        }
+        Reuse::StaleWhileRevalidate {
+            stale_if_error,
+            ttl,
+        } if !wishes.only_if_cached => Step::AnswerAndAsk {
+            variant,
+            shape,
+            stale_if_error,
+            ttl,
+        },
         // It may be used while somebody asks; this caller wants nobody to ask.
         Reuse::StaleWhileRevalidate { ttl, .. } => Step::Answer {
             variant,
@@ -120,18 +122,18 @@ pub(super) fn consider<'a, St>(
         _ if wishes.only_if_cached => Step::Refuse,
         Reuse::Validate {
             forward,
-            stale_allowed,
+            stale_if_error,
             ttl,
         } => Step::Ask {
             stored: Some(variant),
             forward,
-            stale_allowed,
+            stale_if_error,
             ttl,
         },
         _ => Step::Ask {
             stored: Some(variant),
             forward: Forward::Stale,
-            stale_allowed: StaleAllowed::default(),
+            stale_if_error: StaleIfError::default(),
             ttl: 0,
         },
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etiquette_core::decide::cache_policy::{
-    CacheStatus, Exchange, Forward, Selecting, StaleAllowed, ask_conditionally, ask_which,
-    asks_about,
+    CacheStatus, Forward, ResponseTimes, Selecting, StaleIfError, make_conditional,
+    make_conditional_on_any, names_tag_of,
 };
 use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
 use etiquette_core::{Now, Refusal};
@@ -32,7 +32,7 @@ pub(super) struct Fetch<St> {
     pub(super) stored: Option<Variant>,
     pub(super) forward: Forward,
     /// What the stored response is good for when this fails.
-    pub(super) stale_allowed: StaleAllowed,
+    pub(super) stale_if_error: StaleIfError,
     /// What is left of its life.
     pub(super) ttl: i64,
     /// The stored responses that a new one replaces.
@@ -50,10 +50,10 @@ pub(super) struct Hints {
 }
 
 /// When an answer was asked for and came.
-pub(super) fn exchange(asked: Now, received: Now, extensions: &Extensions) -> Exchange {
-    Exchange {
-        asked,
-        received,
+pub(super) fn exchange(asked: Now, received: Now, extensions: &Extensions) -> ResponseTimes {
+    ResponseTimes {
+        request_time: asked,
+        response_time: received,
         queued: extensions
             .get::<Facts>()
             .map_or(Duration::ZERO, Facts::waited),
@@ -83,10 +83,11 @@ impl<St: ResponseStore> Fetch<St> {
         let asks = self
             .stored
             .as_ref()
-            .is_some_and(|stored| ask_conditionally(&mut parts.headers, stored.head.headers()));
-        let held = self.ask_for_the_rest(&mut parts.headers).await;
+            .is_some_and(|stored| make_conditional(&mut parts.headers, stored.head.headers()));
+        let held = self.request_missing_range(&mut parts.headers).await;
         let others = self.hints.others.iter().map(|other| other.head.headers());
-        let asks_which = !asks && held.is_none() && ask_which(&mut parts.headers, others);
+        let asks_which =
+            !asks && held.is_none() && make_conditional_on_any(&mut parts.headers, others);
         let asked = self.shared.clock.now();
         let response = match call(&mut inner, Request::from_parts(parts, body)).await {
             Ok(response) => response,
@@ -94,7 +95,7 @@ impl<St: ResponseStore> Fetch<St> {
         };
         let exchange = exchange(asked, self.shared.clock.now(), response.extensions());
         let status = response.status();
-        if self.stale_allowed.covers(status)
+        if self.stale_if_error.covers(status)
             && let Some(variant) = &self.stored
         {
             return Landed::Stored {
@@ -140,7 +141,7 @@ impl<St: ResponseStore> Fetch<St> {
             return self.validated(&variant, head, facts).await;
         }
         // Not about the stored response, but an answer to the caller's own condition.
-        let is_for_the_caller = asks_about(&self.parts.headers, response.headers());
+        let is_for_the_caller = names_tag_of(&self.parts.headers, response.headers());
         self.forget(&variant).await;
         if is_for_the_caller {
             return self.arrived(response, &exchange, ticket).await;
@@ -182,7 +183,7 @@ impl<St: ResponseStore> Fetch<St> {
     fn failed(&self, error: BoxError) -> Landed {
         // A refusal of our own layers is no silence of the origin: its caller is to hear the reason.
         if let Some(variant) = &self.stored
-            && self.stale_allowed.on_silence
+            && self.stale_if_error.unreachable
             && Refusal::find(&*error).is_none()
         {
             return Landed::Stored {

@@ -31,7 +31,7 @@ impl<St: ResponseStore> Keep for Kept<St> {
             };
             if !self.ticket.is_outdated() {
                 let (head, body) = match self.head.extent() {
-                    Extent::Bare => (self.head, Bytes::new()),
+                    Extent::HeadOnly => (self.head, Bytes::new()),
                     _ => joined.unwrap_or((self.head, body)),
                 };
                 self.scope.put(&self.key, head, body, &self.replaced).await;
@@ -41,7 +41,7 @@ impl<St: ResponseStore> Keep for Kept<St> {
 
     fn begin(&self) -> Option<Box<dyn BodyWriter>> {
         match self.head.extent() {
-            Extent::Bare => Some(HeadOnly::begin(&self.scope, &self.key)),
+            Extent::HeadOnly => Some(HeadOnly::begin(&self.scope, &self.key)),
             _ => self.scope.write(&self.key, None),
         }
     }

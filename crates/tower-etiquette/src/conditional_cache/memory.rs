@@ -235,7 +235,7 @@ mod tests {
     use std::time::Duration;
 
     use etiquette_core::Clock as _;
-    use etiquette_core::decide::cache_policy::{Exchange, Extent};
+    use etiquette_core::decide::cache_policy::{Extent, ResponseTimes};
     use http::{HeaderMap, StatusCode, Version};
 
     use super::*;
@@ -243,9 +243,9 @@ mod tests {
 
     fn head(variant: &str) -> StoredResponse {
         let now = TokioClock.now();
-        let exchange = Exchange {
-            asked: now,
-            received: now,
+        let exchange = ResponseTimes {
+            request_time: now,
+            response_time: now,
             queued: Duration::ZERO,
         };
         let selecting = Selecting::from_fields([("foo".into(), Some(variant.as_bytes().into()))]);

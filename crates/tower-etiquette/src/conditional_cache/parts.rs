@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use etiquette_core::decide::cache_policy::{
-    Exchange, StoredResponse, ask_for_the_rest, complete, join, part,
+    ContentRange, ResponseTimes, StoredResponse, combine, complete, request_missing_range,
 };
 use etiquette_core::store::{ResponseStore, Variant};
 use http::Response;
@@ -14,13 +14,13 @@ use super::keep::Kept;
 
 impl<St: ResponseStore> Fetch<St> {
     /// Asks for what a stored part lacks, if it is at hand. Gives the part and its bytes.
-    pub(super) async fn ask_for_the_rest(
+    pub(super) async fn request_missing_range(
         &self,
         request: &mut HeaderMap,
     ) -> Option<(Variant, Bytes)> {
         let part = self.hints.part.as_ref().filter(|_| self.stored.is_none())?;
         let mut asked = request.clone();
-        if !ask_for_the_rest(&mut asked, &part.head, part.length) {
+        if !request_missing_range(&mut asked, &part.head, part.length) {
             return None;
         }
         let bytes = self.scope.body(&self.key, part).await?;
@@ -36,14 +36,14 @@ impl<St: ResponseStore> Fetch<St> {
         stored: &Variant,
         bytes: &Bytes,
         response: Response<B>,
-        exchange: &Exchange,
+        exchange: &ResponseTimes,
     ) -> Option<Response<Around<B>>> {
         let new = StoredResponse::new(
             response.status(),
             response.version(),
             response.headers(),
             stored.head.selecting().clone(),
-            part(response.headers(), None)?,
+            ContentRange::of(response.headers())?.extent(),
             exchange,
             false,
         );
@@ -70,7 +70,7 @@ impl<St: ResponseStore> Kept<St> {
             let selecting = variant.head.selecting();
             selecting == self.head.selecting() || self.replaced.contains(selecting)
         })?;
-        let joined = join(&held.head, held.length, &self.head, body.len() as u64)?;
+        let joined = combine(&held.head, held.length, &self.head, body.len() as u64)?;
         let length = joined.before + body.len() as u64 + (held.length - joined.after);
         if length > self.max as u64 {
             return None;

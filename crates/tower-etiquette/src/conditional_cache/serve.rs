@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use etiquette_core::decide::cache_policy::{
-    CacheStatus, Exchange, Extent, Forward, Freshened, RequestDirectives, Selecting, StaleAllowed,
-    StoredResponse, Wanted, is_anonymous, is_for_anybody, wanted,
+    CacheStatus, Extent, Forward, RequestDirectives, RequestedRange, ResponseTimes, Selecting,
+    StaleIfError, StoredResponse, is_anonymous, is_for_anybody, requested_range,
 };
 use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
 use etiquette_core::vocabulary::refusal::NotStored;
@@ -63,7 +63,7 @@ where
             ask_as_owner(&mut parts, &variants);
         }
         let now = site.shared.clock.now();
-        let (stored, forward, stale_allowed, ttl) =
+        let (stored, forward, stale_if_error, ttl) =
             match consider(&site.shared, &parts, &variants, &now) {
                 Step::Refuse => return Err(site.not_stored(&parts)),
                 Step::Answer {
@@ -103,16 +103,16 @@ where
                 }
                 Step::AnswerAndAsk {
                     variant,
-                    stale_allowed,
+                    stale_if_error,
                     ttl,
                     ..
-                } => (Some(variant.clone()), Forward::Stale, stale_allowed, ttl),
+                } => (Some(variant.clone()), Forward::Stale, stale_if_error, ttl),
                 Step::Ask {
                     stored,
                     forward,
-                    stale_allowed,
+                    stale_if_error,
                     ttl,
-                } => (stored.cloned(), forward, stale_allowed, ttl),
+                } => (stored.cloned(), forward, stale_if_error, ttl),
             };
         if parts.method == Method::HEAD {
             let request = Request::from_parts(parts, body.take().unwrap_or_default());
@@ -122,7 +122,7 @@ where
         let personal = site.scope.is_personal();
         let shares = (!personal || (stored.is_none() && is_anonymous(&parts.headers)))
             && forward != Forward::Request
-            && wanted(&parts.headers) == Wanted::Whole;
+            && requested_range(&parts.headers) == RequestedRange::Whole;
         let hints = match personal {
             // A validator that another request brought would tell the site that the two belong together.
             true => Hints::default(),
@@ -140,7 +140,7 @@ where
             parts: parts.clone(),
             stored,
             forward,
-            stale_allowed,
+            stale_if_error,
             ttl,
             replaced,
             hints,
@@ -178,7 +178,7 @@ where
                 Landed::Streaming { stream, .. } => site.join(&stream, &parts).await,
                 Landed::Stored {
                     variant, status, ..
-                } => site.share(variant, status, stale_allowed, &parts).await,
+                } => site.share(variant, status, stale_if_error, &parts).await,
                 Landed::Private(_) => None,
                 Landed::Failed { others, .. } => return Err(others.into_error()),
             },
@@ -255,7 +255,7 @@ impl<St: ResponseStore> Site<St> {
                 )
                 .unwrap_or(match variant.head.extent() {
                     // Asked for in the caller's name.
-                    Extent::Bare => Shape::NotModified,
+                    Extent::HeadOnly => Shape::NotModified,
                     _ => Shape::Whole,
                 });
                 let Some(bytes) = self.bytes(&variant, &shape).await else {
@@ -278,16 +278,16 @@ impl<St: ResponseStore> Site<St> {
         &self,
         variant: Variant,
         status: CacheStatus,
-        stale_allowed: StaleAllowed,
+        stale_if_error: StaleIfError,
         parts: &Parts,
     ) -> Option<Response<Answer>> {
         let now = self.shared.clock.now();
         let wishes = RequestDirectives::of(&parts.headers);
         let (fits, status) = match status {
-            CacheStatus::StaleOnError { status: None, .. } => (stale_allowed.on_silence, status),
+            CacheStatus::StaleOnError { status: None, .. } => (stale_if_error.unreachable, status),
             CacheStatus::StaleOnError {
                 status: Some(code), ..
-            } => (stale_allowed.covers(code), status),
+            } => (stale_if_error.covers(code), status),
             CacheStatus::Validated { forward, .. } => {
                 let policy = &self.shared.policy;
                 let status = CacheStatus::Validated {
@@ -393,7 +393,7 @@ impl<St: ResponseStore> Site<St> {
             parts,
             stored: Some(variant),
             forward: Forward::Stale,
-            stale_allowed: StaleAllowed::default(),
+            stale_if_error: StaleIfError::default(),
             ttl: 0,
             replaced,
             hints: Hints::default(),
@@ -442,8 +442,8 @@ impl<St: ResponseStore> Site<St> {
             let news = self.news_of_head(&asked_with, &response, &variant.head, &exchange);
             let old = variant.head.selecting();
             match news {
-                Some(Freshened::Updated(head)) => self.scope.update(&self.key, old, *head).await,
-                Some(_) => self.scope.remove(&self.key, old).await,
+                Some(Some(head)) => self.scope.update(&self.key, old, head).await,
+                Some(None) => self.scope.remove(&self.key, old).await,
                 None => {}
             }
         }
@@ -465,8 +465,8 @@ impl<St: ResponseStore> Site<St> {
         request: &HeaderMap,
         answer: &Response<B>,
         old: &StoredResponse,
-        exchange: &Exchange,
-    ) -> Option<Freshened> {
+        exchange: &ResponseTimes,
+    ) -> Option<Option<StoredResponse>> {
         let policy = &self.shared.policy;
         let status = answer.status();
         let part_of_it = matches!(old.extent(), Extent::Part { .. })
@@ -479,12 +479,12 @@ impl<St: ResponseStore> Site<St> {
         }
         if status == old.status() {
             let selecting = policy.selecting(request, answer.headers());
-            return Some(selecting.map_or(Freshened::Outdated, |selecting| {
+            return Some(selecting.and_then(|selecting| {
                 old.freshen_by_head(answer.headers(), selecting, exchange, policy.shared)
             }));
         }
         let new = status.is_success() || matches!(status.as_u16(), 404 | 410);
-        new.then_some(Freshened::Outdated)
+        new.then_some(None)
     }
 
     fn not_stored(&self, parts: &Parts) -> BoxError {

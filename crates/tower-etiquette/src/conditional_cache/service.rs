@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use etiquette_core::decide::cache_policy::{
-    CacheStatus, Exchange, Forward, StaleAllowed, Storing, invalidates, is_for_the_origin,
+    CacheStatus, Forward, ResponseTimes, StaleIfError, invalidates, is_for_the_origin,
 };
 use etiquette_core::store::{ResponseKey, ResponseStore};
 use http::request::Parts;
@@ -244,21 +244,21 @@ impl<St: ResponseStore> Posted<St> {
     /// Whether the answer is stored: the URL has not been changed by another request meanwhile.
     fn brings<B>(&self, shared: &Shared<St>, response: &Response<B>) -> bool {
         let parts = &self.parts;
-        let storing = shared.policy.storing(
+        let storing = shared.policy.may_store(
             &parts.method,
             &parts.uri,
             &parts.headers,
             response.status(),
             response.headers(),
         );
-        matches!(storing, Storing::Store(_)) && !self.before.is_outdated()
+        storing.is_some() && !self.before.is_outdated()
     }
 
     async fn store<ResBody>(
         self,
         shared: Arc<Shared<St>>,
         response: Response<ResBody>,
-        exchange: &Exchange,
+        exchange: &ResponseTimes,
     ) -> Result<Response<ResponseBody<ResBody>>, BoxError>
     where
         ResBody: Body + Send + 'static,
@@ -272,7 +272,7 @@ impl<St: ResponseStore> Posted<St> {
             parts: self.parts,
             stored: None,
             forward: Forward::Method,
-            stale_allowed: StaleAllowed::default(),
+            stale_if_error: StaleIfError::default(),
             ttl: 0,
             replaced: Vec::new(),
             hints: Hints::default(),

@@ -452,13 +452,13 @@ async fn what_a_person_asked_for_stays_in_the_session() {
     let key = etiquette_core::store::ResponseKey::of(get().uri()).unwrap();
     let crawled = layer.get_store().get(&key).await.unwrap()[0]
         .head
-        .received();
+        .initial_age();
     let response = client.clone().oneshot(ask()).await.unwrap();
     assert!(matches!(status(&response), CacheStatus::Validated { .. }));
     assert_eq!(
         layer.get_store().get(&key).await.unwrap()[0]
             .head
-            .received(),
+            .initial_age(),
         crawled
     );
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use etiquette_core::decide::cache_policy::{
-    CachePolicy, CacheStatus, Exchange, Freshened, Selecting, StoredResponse, Storing,
-    asks_about_others, which,
+    CachePolicy, CacheStatus, ResponseTimes, Selecting, StoredResponse, names_other_tags,
+    selected_by,
 };
 use etiquette_core::store::{ResponseStore, Variant};
 use http::header::HeaderMap;
@@ -19,31 +19,27 @@ impl<St: ResponseStore> Fetch<St> {
         &self,
         answer: &HeaderMap,
         facts: Box<Facts>,
-        exchange: &Exchange,
+        exchange: &ResponseTimes,
         ticket: &Ticket,
     ) -> Option<Landed> {
         let (policy, parts) = (&self.shared.policy, &self.parts);
         let heads = self.hints.others.iter().map(|other| other.head.headers());
-        let other = &self.hints.others[which(answer, heads)?];
+        let other = &self.hints.others[selected_by(answer, heads)?];
         let body = self.scope.body(&self.key, other).await?;
         let selecting = merged_selecting(policy, &parts.headers, &other.head, answer);
         let news = other
             .head
             .freshen(answer, selecting, exchange, policy.shared, false);
-        let Freshened::Updated(head) = news else {
-            return None;
-        };
+        let head = news?;
         let (method, uri, status) = (&parts.method, &parts.uri, head.status());
-        let storing = policy.storing(method, uri, &parts.headers, status, head.headers());
-        if let Storing::Store(_) = storing
-            && !ticket.is_outdated()
-        {
-            let (head, body) = (StoredResponse::clone(&head), body.clone());
+        let storing = policy.may_store(method, uri, &parts.headers, status, head.headers());
+        if storing.is_some() && !ticket.is_outdated() {
+            let (head, body) = (head.clone(), body.clone());
             self.scope.put(&self.key, head, body, &self.replaced).await;
         }
         Some(Landed::Stored {
             variant: Variant {
-                head: Arc::new(*head),
+                head: Arc::new(head),
                 length: body.len() as u64,
                 body: Some(body),
             },
@@ -60,16 +56,13 @@ impl<St: ResponseStore> Fetch<St> {
         &self,
         old: &StoredResponse,
         answer: &HeaderMap,
-        exchange: &Exchange,
+        exchange: &ResponseTimes,
     ) -> Option<StoredResponse> {
         let policy = &self.shared.policy;
         let request = &self.parts.headers;
         let selecting = merged_selecting(policy, request, old, answer);
-        let others = asks_about_others(request, old.headers());
-        match old.freshen(answer, selecting, exchange, policy.shared, others) {
-            Freshened::Updated(head) => Some(*head),
-            _ => None,
-        }
+        let others = names_other_tags(request, old.headers());
+        old.freshen(answer, selecting, exchange, policy.shared, others)
     }
 
     /// The stored response is right, under its new head.

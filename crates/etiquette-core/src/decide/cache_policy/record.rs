@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 
 use super::range::Extent;
-use super::stored::{Received, StoredResponse};
+use super::stored::{InitialAge, StoredResponse};
 use super::vary::Selecting;
 
 const FORMAT: u8 = 1;
@@ -26,10 +26,12 @@ impl StoredResponse {
             Version::HTTP_3 => 30,
             _ => 11,
         });
-        let received = self.received();
-        let since = received.at.duration_since(SystemTime::UNIX_EPOCH);
+        let initial_age = self.initial_age();
+        let since = initial_age
+            .response_time
+            .duration_since(SystemTime::UNIX_EPOCH);
         put_span(&mut out, since.unwrap_or_default());
-        put_span(&mut out, received.age);
+        put_span(&mut out, initial_age.age);
         match self.extent() {
             Extent::Part { first, total } => {
                 out.push(if total.is_some() { 2 } else { 1 });
@@ -37,7 +39,7 @@ impl StoredResponse {
                 out.extend(total.unwrap_or(0).to_be_bytes());
             }
             Extent::Whole => out.push(0),
-            Extent::Bare => out.push(3),
+            Extent::HeadOnly => out.push(3),
         }
         let selecting = self.selecting().fields();
         put_count(&mut out, selecting.len());
@@ -75,13 +77,13 @@ impl StoredResponse {
             _ => return None,
         };
         let since = rest.span()?;
-        let received = Received {
-            at: SystemTime::UNIX_EPOCH.checked_add(since)?,
+        let initial_age = InitialAge {
+            response_time: SystemTime::UNIX_EPOCH.checked_add(since)?,
             age: rest.span()?,
         };
         let extent = match rest.byte()? {
             0 => Extent::Whole,
-            3 => Extent::Bare,
+            3 => Extent::HeadOnly,
             kind @ (1 | 2) => {
                 let first = u64::from_be_bytes(rest.array()?);
                 let total = u64::from_be_bytes(rest.array()?);
@@ -110,7 +112,7 @@ impl StoredResponse {
         }
         rest.0.is_empty().then(|| {
             let selecting = Selecting::from_fields(selecting);
-            Self::restore(status, version, headers, selecting, extent, received)
+            Self::restore(status, version, headers, selecting, extent, initial_age)
         })
     }
 }
@@ -171,16 +173,16 @@ mod tests {
 
     use super::*;
     use crate::Now;
-    use crate::decide::cache_policy::Exchange;
+    use crate::decide::cache_policy::ResponseTimes;
 
     fn sample(extent: Extent) -> StoredResponse {
         let now = Now {
             monotonic: Instant::now(),
             wall: SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_250),
         };
-        let exchange = Exchange {
-            asked: now,
-            received: now,
+        let times = ResponseTimes {
+            request_time: now,
+            response_time: now,
             queued: Duration::ZERO,
         };
         let headers: HeaderMap = [
@@ -206,7 +208,7 @@ mod tests {
             &headers,
             selecting,
             extent,
-            &exchange,
+            &times,
             false,
         )
     }
@@ -214,7 +216,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let part = |total| Extent::Part { first: 5, total };
-        for extent in [Extent::Whole, Extent::Bare, part(Some(9)), part(None)] {
+        for extent in [Extent::Whole, Extent::HeadOnly, part(Some(9)), part(None)] {
             let before = sample(extent);
             let after = StoredResponse::decode(&before.encode()).unwrap();
             assert_eq!(after.status(), before.status());
@@ -222,7 +224,7 @@ mod tests {
             assert_eq!(after.headers(), before.headers());
             assert_eq!(after.selecting(), before.selecting());
             assert_eq!(after.extent(), before.extent());
-            assert_eq!(after.received(), before.received());
+            assert_eq!(after.initial_age(), before.initial_age());
         }
     }
 

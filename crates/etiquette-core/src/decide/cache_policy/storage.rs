@@ -1,54 +1,46 @@
-//! The decision whether an answer is stored.
+//! Storing responses (RFC 9111, 3).
 
 use http::header::{AUTHORIZATION, HeaderMap};
 use http::{Method, StatusCode, Uri};
 
-use super::directives::{RequestDirectives, ResponseDirectives, Scope};
-use super::invalidates::names_itself;
-use super::policy::{CachePolicy, may_guess};
-use super::range::part;
+use super::directives::{Qualifiable, RequestDirectives, ResponseDirectives};
+use super::freshness::is_heuristically_cacheable;
+use super::invalidation::names_itself;
+use super::policy::CachePolicy;
+use super::range::ContentRange;
 use super::validators::has_validator;
 use super::vary::Selecting;
 
-/// Whether an answer is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Storing {
-    /// Yes, selected by these fields.
-    Store(Selecting),
-    /// No.
-    Pass,
-}
-
 impl CachePolicy {
-    /// Whether the answer to a request is stored (RFC 9111, 3).
+    /// Whether the response to a request may be stored and is worth it (RFC 9111, 3): the request fields that select it, or
+    /// `None`.
     #[must_use]
-    pub fn storing(
+    pub fn may_store(
         &self,
         method: &Method,
         uri: &Uri,
         request: &HeaderMap,
         status: StatusCode,
-        answer: &HeaderMap,
-    ) -> Storing {
-        let says = ResponseDirectives::of(answer);
+        response: &HeaderMap,
+    ) -> Option<Selecting> {
+        let says = ResponseDirectives::of(response);
         let explicit = says.max_age.is_some()
             || (self.shared && says.s_maxage.is_some())
-            || answer.contains_key(http::header::EXPIRES);
+            || response.contains_key(http::header::EXPIRES);
         let fits = if *method == Method::GET {
             true
         } else {
             *method == Method::POST
                 && status == StatusCode::OK
                 && explicit
-                && names_itself(uri, answer)
+                && names_itself(uri, response)
         };
         let final_status = !status.is_informational() && status != StatusCode::NOT_MODIFIED;
         if !fits || !final_status {
-            return Storing::Pass;
+            return None;
         }
-        if status == StatusCode::PARTIAL_CONTENT && part(answer, None).is_none() {
-            return Storing::Pass;
+        if status == StatusCode::PARTIAL_CONTENT && ContentRange::of(response).is_none() {
+            return None;
         }
         let understood = status.canonical_reason().is_some();
         let forbidden = if says.must_understand {
@@ -57,34 +49,32 @@ impl CachePolicy {
             says.no_store
         };
         if forbidden || RequestDirectives::of(request).no_store {
-            return Storing::Pass;
+            return None;
         }
         if self.shared {
-            let for_one_user = says.private == Scope::All;
+            let for_one_user = says.private == Qualifiable::Unqualified;
             let for_all = says.public || says.must_revalidate || says.s_maxage.is_some();
             if for_one_user || (request.contains_key(AUTHORIZATION) && !for_all) {
-                return Storing::Pass;
+                return None;
             }
         }
-        let granted =
-            explicit || may_guess(status, &says) || (!self.shared && says.private != Scope::Absent);
-        if !granted || !self.is_of_use(&says, explicit, answer) {
-            return Storing::Pass;
+        let granted = explicit
+            || is_heuristically_cacheable(status, &says)
+            || (!self.shared && says.private != Qualifiable::Absent);
+        if !granted || !self.is_of_use(&says, explicit, response) {
+            return None;
         }
-        match self.selecting(request, answer) {
-            Some(selecting) => Storing::Store(selecting),
-            None => Storing::Pass,
-        }
+        self.selecting(request, response)
     }
 
-    /// Whether a stored copy could ever spare the origin anything.
-    fn is_of_use(&self, says: &ResponseDirectives, explicit: bool, answer: &HeaderMap) -> bool {
+    /// Whether the stored response could ever spare the origin anything.
+    fn is_of_use(&self, says: &ResponseDirectives, explicit: bool, response: &HeaderMap) -> bool {
         let lives = match (self.shared, says.s_maxage, says.max_age) {
             (true, Some(life), _) | (_, _, Some(life)) => !life.is_zero(),
             _ => explicit || self.default_ttl.is_some(),
         };
         lives
-            || has_validator(answer)
+            || has_validator(response)
             || says.stale_while_revalidate.is_some()
             || says.stale_if_error.is_some()
             || self.floor.is_some()

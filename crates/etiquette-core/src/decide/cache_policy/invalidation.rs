@@ -1,21 +1,26 @@
-//! What an answer to an unsafe request invalidates (RFC 9111, 4.4).
+//! Invalidating stored responses (RFC 9111, 4.4).
 
 use http::header::{CONTENT_LOCATION, HeaderMap, HeaderName, LOCATION};
 use http::{Method, StatusCode, Uri};
 
 use crate::Origin;
 
-/// The URIs whose stored responses an answer invalidates: after a method that is not known to be safe and an answer that
-/// is no error, the request's own and, of the same origin, those in Location and Content-Location.
+/// The URIs whose stored responses a response invalidates (RFC 9111, 4.4): after a method that is not known to be safe and
+/// a response that is no error, the request's own and, of the same origin, those in Location and Content-Location.
 #[must_use]
-pub fn invalidates(method: &Method, uri: &Uri, status: StatusCode, answer: &HeaderMap) -> Vec<Uri> {
+pub fn invalidates(
+    method: &Method,
+    uri: &Uri,
+    status: StatusCode,
+    response: &HeaderMap,
+) -> Vec<Uri> {
     let safe = method.is_safe() || *method == Method::CONNECT;
     if safe || !(status.is_success() || status.is_redirection()) {
         return Vec::new();
     }
     let mut found = vec![uri.clone()];
     let named = |name: &HeaderName| {
-        let reference = answer.get(name)?.to_str().ok()?;
+        let reference = response.get(name)?.to_str().ok()?;
         let target = resolve(uri, reference)?;
         let same = Origin::of(uri).ok()? == Origin::of(&target).ok()?;
         same.then_some(target)
@@ -25,9 +30,9 @@ pub fn invalidates(method: &Method, uri: &Uri, status: StatusCode, answer: &Head
     found
 }
 
-/// Whether an answer to POST says of itself that it is what a GET of the same URL would give (RFC 9110, 9.3.3).
-pub(super) fn names_itself(uri: &Uri, answer: &HeaderMap) -> bool {
-    let target = answer
+/// Whether the response to a POST says of itself that it is what a GET of the same URL would give (RFC 9110, 9.3.3).
+pub(super) fn names_itself(uri: &Uri, response: &HeaderMap) -> bool {
+    let target = response
         .get(CONTENT_LOCATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|reference| resolve(uri, reference));

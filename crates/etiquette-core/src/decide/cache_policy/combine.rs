@@ -1,21 +1,22 @@
-//! Parts of one representation: what is missing to a whole, and how two bodies become one (RFC 9111, 3.3 and 3.4; RFC
-//! 9110, 14.2 and 15.3.7.3).
+//! Partial responses: what an incomplete one lacks, and how two are combined (RFC 9111, 3.3 and 3.4; RFC 9110, 14.2 and
+//! 15.3.7.3).
 //!
-//! Bytes are put together only under one strong tag. Without one, what came first and what came later may belong to
-//! two versions, and no look at them tells.
+//! Bytes are combined only under one strong tag. Without one, what came first and what came later may belong to two
+//! versions, and no look at them tells.
 
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
 
-use super::range::{Extent, content_range, part_length};
+use super::precondition::has_condition_or_range;
+use super::range::{ContentRange, Extent};
 use super::stored::StoredResponse;
-use super::validators::{is_conditional, is_for_the_origin, is_strong, same_strong_tag};
+use super::validators::{is_strong, same_strong_tag};
 
 /// A new body and a stored one as one body: the first `before` bytes of the stored one, the new one, and the stored
 /// one from its byte `after` on.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Joined {
+pub struct Combined {
     /// The head of the two together: a 200 if nothing is missing any more, else a 206.
     pub head: StoredResponse,
     /// So many bytes of the stored body come first.
@@ -24,16 +25,17 @@ pub struct Joined {
     pub after: u64,
 }
 
-/// Joins a `new` part with what is `stored`; `None` where they do not touch or are not known to be of one version.
+/// Combines a `new` part with what is `stored` (RFC 9111, 3.4); `None` where they do not touch or are not known to be of
+/// one version.
 ///
 /// The head is the stored one with the fields of the new one (RFC 9111, 3.2), as old as the new one.
 #[must_use]
-pub fn join(
+pub fn combine(
     stored: &StoredResponse,
     stored_length: u64,
     new: &StoredResponse,
     new_length: u64,
-) -> Option<Joined> {
+) -> Option<Combined> {
     let Extent::Part {
         first,
         total: new_total,
@@ -43,7 +45,7 @@ pub fn join(
     };
     let (start, stored_total) = match stored.extent() {
         Extent::Whole if stored.status() == StatusCode::OK => (0, Some(stored_length)),
-        Extent::Whole | Extent::Bare => return None,
+        Extent::Whole | Extent::HeadOnly => return None,
         Extent::Part { first, total } => (first, total),
     };
     if new_length == 0 || !same_strong_tag(stored.headers(), new.headers()) {
@@ -60,14 +62,14 @@ pub fn join(
     if !touch || total.is_some_and(|total| end > total) {
         return None;
     }
-    Some(Joined {
-        head: joined_head(stored, new, begin, end, total),
+    Some(Combined {
+        head: combined_head(stored, new, begin, end, total),
         before: first.saturating_sub(start),
         after: new_end.saturating_sub(start).min(stored_length),
     })
 }
 
-fn joined_head(
+fn combined_head(
     stored: &StoredResponse,
     new: &StoredResponse,
     begin: u64,
@@ -80,25 +82,23 @@ fn joined_head(
         headers.remove(CONTENT_RANGE);
         new.with(StatusCode::OK, headers, Extent::Whole)
     } else {
-        headers.insert(CONTENT_RANGE, content_range(begin, end - 1, total));
-        let extent = Extent::Part {
-            first: begin,
-            total,
-        };
-        new.with(StatusCode::PARTIAL_CONTENT, headers, extent)
+        let range = ContentRange::new(begin, end - 1, total);
+        headers.insert(CONTENT_RANGE, range.value());
+        new.with(StatusCode::PARTIAL_CONTENT, headers, range.extent())
     }
 }
 
-/// Makes a request for a whole one for what the `stored` part of `length` bytes lacks; otherwise leaves it alone.
+/// Makes a request for a whole one for what the `stored` part of `length` bytes lacks (RFC 9111, 3.3); otherwise leaves it
+/// alone. Returns whether it did.
 ///
 /// The part must have a strong tag, which goes along as `If-Range`: an origin that has another version by now sends all
 /// of it. It must reach one end of the whole, so that one range is missing. A request that has conditions of its own
 /// stays as it is.
-pub fn ask_for_the_rest(request: &mut HeaderMap, stored: &StoredResponse, length: u64) -> bool {
-    let busy = request.contains_key(RANGE)
-        || request.contains_key(IF_RANGE)
-        || is_conditional(request)
-        || is_for_the_origin(request);
+pub fn request_missing_range(
+    request: &mut HeaderMap,
+    stored: &StoredResponse,
+    length: u64,
+) -> bool {
     let Extent::Part { first, total } = stored.extent() else {
         return false;
     };
@@ -116,7 +116,7 @@ pub fn ask_for_the_rest(request: &mut HeaderMap, stored: &StoredResponse, length
     let Ok(range) = HeaderValue::from_str(&range) else {
         return false;
     };
-    if busy {
+    if has_condition_or_range(request) {
         return false;
     }
     request.insert(RANGE, range);
@@ -124,17 +124,17 @@ pub fn ask_for_the_rest(request: &mut HeaderMap, stored: &StoredResponse, length
     true
 }
 
-/// Takes the 206 that [`ask_for_the_rest`] brought for the missing bytes; `None` when the two do not make a whole. The
-/// 206 says how many bytes its body has to have.
+/// Combines a stored part with the 206 that [`request_missing_range`] brought; `None` when the two do not make a whole.
+/// The second value is the number of bytes that the 206 promises for its body.
 #[must_use]
 pub fn complete(
     stored: &StoredResponse,
     length: u64,
     new: &StoredResponse,
-) -> Option<(Joined, u64)> {
-    let promised = part_length(new.headers())?;
-    let joined = join(stored, length, new, promised)?;
-    (joined.head.extent() == Extent::Whole).then_some((joined, promised))
+) -> Option<(Combined, u64)> {
+    let promised = ContentRange::of(new.headers())?.length();
+    let combined = combine(stored, length, new, promised)?;
+    (combined.head.extent() == Extent::Whole).then_some((combined, promised))
 }
 
 #[cfg(test)]
@@ -142,14 +142,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decide::cache_policy::part;
-    use crate::decide::cache_policy::samples::{at, exchange, map};
-    use crate::decide::cache_policy::{Exchange, Selecting};
+    use crate::decide::cache_policy::samples::{at, map, times};
+    use crate::decide::cache_policy::{ResponseTimes, Selecting};
     use http::Version;
 
-    fn response(lines: &[(&'static str, &str)], exchange: &Exchange) -> StoredResponse {
+    fn response(lines: &[(&'static str, &str)], times: &ResponseTimes) -> StoredResponse {
         let headers = map(lines);
-        let extent = part(&headers, None).unwrap_or(Extent::Whole);
+        let extent = ContentRange::of(&headers).map_or(Extent::Whole, |range| range.extent());
         let status = match extent {
             Extent::Whole => StatusCode::OK,
             _ => StatusCode::PARTIAL_CONTENT,
@@ -161,21 +160,18 @@ mod tests {
             &headers,
             selecting,
             extent,
-            exchange,
+            times,
             true,
         )
     }
 
     fn tagged(range: &str) -> StoredResponse {
-        response(
-            &[("etag", "\"a\""), ("content-range", range)],
-            &exchange(0, 0),
-        )
+        response(&[("etag", "\"a\""), ("content-range", range)], &times(0, 0))
     }
 
     fn rest(stored: &StoredResponse, length: u64, request: &[(&'static str, &str)]) -> HeaderMap {
         let mut request = map(request);
-        ask_for_the_rest(&mut request, stored, length);
+        request_missing_range(&mut request, stored, length);
         request
     }
 
@@ -187,26 +183,26 @@ mod tests {
             ("link", "1"),
             ("content-range", "bytes 0-3/10"),
         ];
-        let old = response(&old, &exchange(0, 0));
+        let old = response(&old, &times(0, 0));
         let new = [
             ("etag", "\"a\""),
             ("x", "new"),
             ("content-range", "bytes 4-9/10"),
         ];
-        let new = response(&new, &exchange(20, 20));
-        let joined = join(&old, 4, &new, 6).unwrap();
-        assert_eq!((joined.before, joined.after), (4, 4));
-        assert_eq!(joined.head.status(), 200);
-        assert_eq!(joined.head.extent(), Extent::Whole);
-        assert!(!joined.head.headers().contains_key("content-range"));
+        let new = response(&new, &times(20, 20));
+        let combined = combine(&old, 4, &new, 6).unwrap();
+        assert_eq!((combined.before, combined.after), (4, 4));
+        assert_eq!(combined.head.status(), 200);
+        assert_eq!(combined.head.extent(), Extent::Whole);
+        assert!(!combined.head.headers().contains_key("content-range"));
         for (name, value) in [("content-length", "10"), ("x", "new"), ("link", "1")] {
-            assert_eq!(joined.head.headers()[name], value, "{name}");
+            assert_eq!(combined.head.headers()[name], value, "{name}");
         }
-        assert_eq!(joined.head.age(&at(21)).as_secs(), 1);
+        assert_eq!(combined.head.age(&at(21)).as_secs(), 1);
     }
 
     #[test]
-    fn only_one_strong_tag_and_one_length_join() {
+    fn only_one_strong_tag_and_one_length_combine() {
         let stored = tagged("bytes 0-3/10");
         for other in [
             &[("etag", "\"b\""), ("content-range", "bytes 4-9/10")][..],
@@ -220,17 +216,17 @@ mod tests {
             &[("etag", "\"a\"")],
         ] {
             assert!(
-                join(&stored, 4, &response(other, &exchange(0, 0)), 6).is_none(),
+                combine(&stored, 4, &response(other, &times(0, 0)), 6).is_none(),
                 "{other:?}"
             );
         }
         let open = tagged("bytes 4-9/*");
         assert_eq!(
-            join(&stored, 4, &open, 6).unwrap().head.extent(),
+            combine(&stored, 4, &open, 6).unwrap().head.extent(),
             Extent::Whole
         );
-        // Bytes that are not there are not joined.
-        assert!(join(&tagged("bytes 0-9/20"), 10, &tagged("bytes 4-9/20"), 0).is_none());
+        // Bytes that are not there are not combined.
+        assert!(combine(&tagged("bytes 0-9/20"), 10, &tagged("bytes 4-9/20"), 0).is_none());
     }
 
     #[test]
@@ -245,16 +241,16 @@ mod tests {
         let nothing = [
             (tagged("bytes 4-8/10"), 5),
             (tagged("bytes 4-9/*"), 6),
-            (response(&[("etag", "\"a\"")], &exchange(0, 0)), 10),
+            (response(&[("etag", "\"a\"")], &times(0, 0)), 10),
             (
                 response(
                     &[("etag", "W/\"a\""), ("content-range", "bytes 0-3/10")],
-                    &exchange(0, 0),
+                    &times(0, 0),
                 ),
                 4,
             ),
             (
-                response(&[("content-range", "bytes 0-3/10")], &exchange(0, 0)),
+                response(&[("content-range", "bytes 0-3/10")], &times(0, 0)),
                 4,
             ),
         ];
@@ -291,9 +287,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever parts of one body come in whatever order: what is joined is that body's, byte for byte.
+        /// Whatever parts of one body come in whatever order: what is combined is that body's, byte for byte.
         #[test]
-        fn joined_bytes_are_the_bytes_of_the_whole(
+        fn combined_bytes_are_the_bytes_of_the_whole(
             length in 1_u64..40,
             parts in proptest::collection::vec((0_u64..40, 1_u64..20, any::<bool>()), 1..8),
         ) {
@@ -306,21 +302,21 @@ mod tests {
                 let total = if says_total { length.to_string() } else { "*".to_owned() };
                 let new = tagged(&format!("bytes {first}-{last}/{total}"));
                 let body = bytes[place(first)..=place(last)].to_vec();
-                let joined = held.as_ref().and_then(|(head, old)| {
-                    let joined = join(head, old.len() as u64, &new, body.len() as u64)?;
-                    let all = [&old[..place(joined.before)], &body, &old[place(joined.after)..]].concat();
-                    Some((joined.head, all))
+                let combined = held.as_ref().and_then(|(head, old)| {
+                    let combined = combine(head, old.len() as u64, &new, body.len() as u64)?;
+                    let all = [&old[..place(combined.before)], &body, &old[place(combined.after)..]].concat();
+                    Some((combined.head, all))
                 });
-                held = Some(joined.unwrap_or((new, body)));
+                held = Some(combined.unwrap_or((new, body)));
                 let (head, body) = held.as_ref().unwrap();
                 match head.extent() {
                     Extent::Whole => prop_assert_eq!(body, &bytes),
                     Extent::Part { first, total } => {
                         prop_assert!(total.is_none_or(|total| total == length));
                         prop_assert_eq!(body, &bytes[place(first)..place(first) + body.len()]);
-                        prop_assert_eq!(part_length(head.headers()), Some(body.len() as u64));
+                        prop_assert_eq!(ContentRange::of(head.headers()).map(|range| range.length()), Some(body.len() as u64));
                     }
-                    Extent::Bare => prop_assert!(false, "a body was joined to none"),
+                    Extent::HeadOnly => prop_assert!(false, "a body was combined with none"),
                 }
             }
         }

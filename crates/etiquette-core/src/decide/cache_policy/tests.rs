@@ -5,11 +5,10 @@ use std::time::{Duration, Instant, SystemTime};
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, StatusCode, Uri, Version};
 
-use super::{CachePolicy, Heuristic};
 use crate::Now;
 use crate::decide::cache_policy::{
-    Exchange, Extent, Forward, RequestDirectives, Reuse, Selecting, StaleAllowed, StoredResponse,
-    Storing, http_date,
+    CachePolicy, Extent, Forward, Heuristic, RequestDirectives, ResponseTimes, Reuse, Selecting,
+    StaleIfError, StoredResponse, http_date,
 };
 
 fn map(lines: &[(&'static str, &str)]) -> HeaderMap {
@@ -45,9 +44,9 @@ impl Case {
 
     /// How a response with this Cache-Control is reused after so many seconds.
     fn reuse(&self, says: &str, wish: &str, after: u64) -> Reuse {
-        let exchange = Exchange {
-            asked: self.start,
-            received: self.start,
+        let times = ResponseTimes {
+            request_time: self.start,
+            response_time: self.start,
             queued: Duration::ZERO,
         };
         let stored = StoredResponse::new(
@@ -59,7 +58,7 @@ impl Case {
             ]),
             Selecting::default(),
             Extent::Whole,
-            &exchange,
+            &times,
             self.policy.shared,
         );
         let wishes = RequestDirectives::of(&map(&[("cache-control", wish)]));
@@ -72,14 +71,14 @@ impl Case {
         request: &[(&'static str, &str)],
         answer: &[(&'static str, &str)],
     ) -> bool {
-        let storing = self.policy.storing(
+        let selecting = self.policy.may_store(
             &Method::GET,
             &Uri::from_static("http://h/r"),
             &map(request),
             StatusCode::from_u16(status).unwrap(),
             &map(answer),
         );
-        storing != Storing::Pass
+        selecting.is_some()
     }
 }
 
@@ -94,9 +93,11 @@ fn shared() -> Case {
     })
 }
 
-fn stale_allowed(reuse: Reuse) -> (bool, bool) {
+fn stale_if_error(reuse: Reuse) -> (bool, bool) {
     match reuse {
-        Reuse::Validate { stale_allowed, .. } => (stale_allowed.on_error, stale_allowed.on_silence),
+        Reuse::Validate { stale_if_error, .. } => {
+            (stale_if_error.server_error, stale_if_error.unreachable)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -113,7 +114,7 @@ fn fresh_until_the_lifetime_is_reached() {
         let reuse = case.reuse("max-age=10", wish, 4);
         let asked = Reuse::Validate {
             forward: Forward::Request,
-            stale_allowed: StaleAllowed::default(),
+            stale_if_error: StaleIfError::default(),
             ttl: 6,
         };
         assert_eq!(reuse, asked, "{wish}");
@@ -124,27 +125,30 @@ fn fresh_until_the_lifetime_is_reached() {
 #[test]
 fn stale_only_where_it_is_granted() {
     let case = private();
-    assert_eq!(stale_allowed(case.reuse("max-age=1", "", 5)), (false, true));
     assert_eq!(
-        stale_allowed(case.reuse("max-age=1, stale-if-error=9", "", 5)),
-        (true, true)
-    );
-    assert_eq!(
-        stale_allowed(case.reuse("max-age=1, stale-if-error=3", "", 5)),
+        stale_if_error(case.reuse("max-age=1", "", 5)),
         (false, true)
     );
     assert_eq!(
-        stale_allowed(case.reuse("max-age=1", "stale-if-error=9", 5)),
+        stale_if_error(case.reuse("max-age=1, stale-if-error=9", "", 5)),
         (true, true)
     );
     assert_eq!(
-        stale_allowed(case.reuse("max-age=1", "", 90_000)),
+        stale_if_error(case.reuse("max-age=1, stale-if-error=3", "", 5)),
+        (false, true)
+    );
+    assert_eq!(
+        stale_if_error(case.reuse("max-age=1", "stale-if-error=9", 5)),
+        (true, true)
+    );
+    assert_eq!(
+        stale_if_error(case.reuse("max-age=1", "", 90_000)),
         (false, false)
     );
     for never in ["must-revalidate", "no-cache"] {
         let says = format!("max-age=1, stale-if-error=600, stale-while-revalidate=600, {never}");
         assert_eq!(
-            stale_allowed(case.reuse(&says, "max-stale", 5)),
+            stale_if_error(case.reuse(&says, "max-stale", 5)),
             (false, false),
             "{never}"
         );
@@ -152,12 +156,12 @@ fn stale_only_where_it_is_granted() {
     for never in ["proxy-revalidate", "s-maxage=1"] {
         let says = format!("max-age=1, stale-if-error=600, {never}");
         assert_eq!(
-            stale_allowed(shared().reuse(&says, "", 5)),
+            stale_if_error(shared().reuse(&says, "", 5)),
             (false, false),
             "{never}"
         );
         assert_eq!(
-            stale_allowed(case.reuse(&says, "", 5)),
+            stale_if_error(case.reuse(&says, "", 5)),
             (true, true),
             "{never}"
         );
@@ -167,7 +171,7 @@ fn stale_only_where_it_is_granted() {
         case.reuse(swr, "", 5),
         Reuse::StaleWhileRevalidate { ttl: -4, .. }
     ));
-    assert_eq!(stale_allowed(case.reuse(swr, "", 6)), (false, true));
+    assert_eq!(stale_if_error(case.reuse(swr, "", 6)), (false, true));
     assert_eq!(
         case.reuse("max-age=1", "max-stale=4", 5),
         Reuse::Fresh { ttl: -4 }
@@ -305,9 +309,9 @@ proptest::proptest! {
                 headers.append("cache-control", format!("{name}={value}").parse().unwrap());
             }
         }
-        let exchange = Exchange {
-            asked: case.start,
-            received: case.at(delay),
+        let times = ResponseTimes {
+            request_time: case.start,
+            response_time: case.at(delay),
             queued: Duration::ZERO,
         };
         let stored = StoredResponse::new(
@@ -316,7 +320,7 @@ proptest::proptest! {
             &headers,
             Selecting::default(),
             Extent::Whole,
-            &exchange,
+            &times,
             shared,
         );
         let wishes = RequestDirectives::default();
@@ -342,17 +346,17 @@ proptest::proptest! {
         let case = Case::new(CachePolicy { shared, ..CachePolicy::default() });
         let status = StatusCode::from_u16(status).unwrap();
         let uri = Uri::from_static("http://h/r");
-        let storing = case.policy.storing(&Method::GET, &uri, &headers, status, &headers);
-        let Storing::Store(selecting) = storing else { return Ok(()) };
-        let exchange = Exchange {
-            asked: case.start,
-            received: case.start,
+        let selecting = case.policy.may_store(&Method::GET, &uri, &headers, status, &headers);
+        let Some(selecting) = selecting else { return Ok(()) };
+        let times = ResponseTimes {
+            request_time: case.start,
+            response_time: case.start,
             queued: Duration::ZERO,
         };
-        let stored = StoredResponse::new(status, Version::HTTP_11, &headers, selecting, Extent::Whole, &exchange, shared);
+        let stored = StoredResponse::new(status, Version::HTTP_11, &headers, selecting, Extent::Whole, &times, shared);
         proptest::prop_assert!(stored.selecting().matches(&headers));
         let _ = case.policy.reuse(&RequestDirectives::of(&headers), &stored, &case.at(5));
-        let _ = stored.freshen(&headers, Selecting::default(), &exchange, shared, true);
+        let _ = stored.freshen(&headers, Selecting::default(), &times, shared, true);
         let read = StoredResponse::decode(&stored.encode());
         proptest::prop_assert!(read.is_some());
     }
