@@ -12,7 +12,7 @@ use http::Response;
 
 use super::body::Answer;
 use super::stream::Stream;
-use crate::flight::{Beacon, Flight};
+use crate::flight::{Flight, WeakFlight};
 use crate::{BoxError, Facts};
 
 /// What became of a request to the origin.
@@ -117,7 +117,7 @@ struct Slot {
 }
 
 enum UnderWay {
-    Head(Beacon<Landed>),
+    Head(WeakFlight<Landed>),
     Body(Weak<Stream>),
 }
 
@@ -154,8 +154,8 @@ impl Flights {
         let table = &mut *lock(&self.table);
         let known = table.slots.get(key).filter(|_| !alone);
         match known.map(|slot| &slot.under_way) {
-            Some(UnderWay::Head(beacon)) => {
-                if let Some(flight) = beacon.join() {
+            Some(UnderWay::Head(weak)) => {
+                if let Some(flight) = weak.upgrade() {
                     return Entered::Join(flight);
                 }
             }
@@ -171,7 +171,7 @@ impl Flights {
         let flight = make(ticket);
         // The slot of one who went alone would hide the one that others can join.
         if !alone || !table.slots.contains_key(key) {
-            let under_way = UnderWay::Head(flight.beacon());
+            let under_way = UnderWay::Head(flight.downgrade());
             table.slots.insert(key.clone(), Slot { id, under_way });
         }
         Entered::Lead(flight)
@@ -202,7 +202,7 @@ impl Flights {
     /// Whether somebody asks for `key` already.
     pub(super) fn is_under_way(&self, key: &ResponseKey) -> bool {
         match lock(&self.table).slots.get(key).map(|slot| &slot.under_way) {
-            Some(UnderWay::Head(beacon)) => beacon.join().is_some(),
+            Some(UnderWay::Head(weak)) => weak.upgrade().is_some(),
             Some(UnderWay::Body(stream)) => stream.strong_count() > 0,
             None => false,
         }

@@ -9,7 +9,7 @@ use etiquette_core::decide::robots_txt::RobotsRecord;
 use etiquette_robots::ProductToken;
 
 use super::reading::Outcome;
-use crate::flight::{Beacon, Flight};
+use crate::flight::{Flight, WeakFlight};
 
 /// A copy is kept for an origin and the tokens that it was read for: a site may tell two clients different things.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ pub(super) struct Slot {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) record: RobotsRecord,
-    reading: Option<Beacon<Outcome>>,
+    reading: Option<WeakFlight<Outcome>>,
 }
 
 impl Slot {
@@ -46,11 +46,11 @@ impl Slot {
     /// Joins the reading that is under way, or starts one.
     pub(super) fn join_or_start(&self, start: impl FnOnce() -> Flight<Outcome>) -> Flight<Outcome> {
         let mut state = self.lock();
-        if let Some(flight) = state.reading.as_ref().and_then(Beacon::join) {
+        if let Some(flight) = state.reading.as_ref().and_then(WeakFlight::upgrade) {
             return flight;
         }
         let flight = start();
-        state.reading = Some(flight.beacon());
+        state.reading = Some(flight.downgrade());
         flight
     }
 }
