@@ -1,9 +1,10 @@
 //! The accessors that every layered service has.
 
-/// Gives `$service<S>` with a field `inner: S` the accessors that tower services have.
+/// Gives `$service<S>` with a field `inner: S` the accessors that tower services have. Further type parameters follow its
+/// name.
 macro_rules! inner_accessors {
-    ($service:ident) => {
-        impl<S> $service<S> {
+    ($service:ident $(, $parameter:ident)*) => {
+        impl<S $(, $parameter)*> $service<S $(, $parameter)*> {
             /// The inner service.
             #[must_use]
             pub fn get_ref(&self) -> &S {

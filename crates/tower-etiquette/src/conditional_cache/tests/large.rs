@@ -13,8 +13,8 @@ use http::header::{CONTENT_RANGE, RANGE};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
-use super::tests::{Site, get, text};
-use super::{ConditionalCacheLayer, MemoryStore};
+use super::super::{ConditionalCacheLayer, MemoryStore};
+use super::{Site, get, text};
 
 /// Keeps heads in memory and bodies in pieces, and gives no body as a whole.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,8 @@
 //! What several callers, bodies that break, and other purposes make of the layer.
 
+mod large;
+mod partial;
+
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -20,7 +23,7 @@ use tower::{ServiceExt, service_fn};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{ConditionalCacheLayer, MemoryStore};
+use super::{ConditionalCacheLayer, MemoryStore, ResponseBody, ResponseFuture};
 use crate::ext::Context as RequestContext;
 use crate::{BoxError, Facts};
 
@@ -110,9 +113,9 @@ impl Site {
         layer: &ConditionalCacheLayer<St>,
     ) -> impl Service<
         Request<Empty<Bytes>>,
-        Response = Response<super::ResponseBody<Slow>>,
+        Response = Response<ResponseBody>,
         Error = BoxError,
-        Future = super::ResponseFuture<Slow>,
+        Future = ResponseFuture,
     > + Clone
     + Send
     + use<St> {

@@ -1,4 +1,4 @@
-//! The store that is used unless another one is given: in memory, bounded in bytes.
+//! [`MemoryStore`], which is used unless another store is given: in memory, bounded in bytes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,7 +14,7 @@ const MOST_VARIANTS: usize = 16;
 /// What the table needs for a key beside its text.
 const KEY_WEIGHT: usize = 160;
 
-/// Responses in memory. The bytes of bodies, heads and keys count; what was not used for longest goes first.
+/// Responses in memory. The bytes of bodies, heads and keys count; what was not used for longest is evicted first.
 ///
 /// Cloning gives another handle to the same responses.
 #[derive(Clone)]
@@ -104,7 +104,7 @@ impl Table {
         let Some(entry) = self.entries.get_mut(key) else {
             return Vec::new();
         };
-        // One that was used a moment ago stands near enough to the end of the line: a hot entry is not moved each time.
+        // One that was used a moment ago stands near enough to the end of the queue: a hot entry is not moved each time.
         if self.clock - entry.used > self.by_use.len() as u64 / 8 {
             self.clock += 1;
             if let Some(key) = self.by_use.remove(&entry.used) {
@@ -206,10 +206,10 @@ impl ResponseStore for MemoryStore {
         head: StoredResponse,
     ) -> Result<(), StoreFailed> {
         self.table().change(key, |variants| {
-            let Some(place) = variants.iter().position(|v| v.head.selecting() == old) else {
+            let Some(position) = variants.iter().position(|v| v.head.selecting() == old) else {
                 return;
             };
-            let mut variant = variants.remove(place);
+            let mut variant = variants.remove(position);
             variants.retain(|other| other.head.selecting() != head.selecting());
             variant.head = Arc::new(head);
             variants.insert(0, variant);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn never_above_the_limit_and_the_unused_go_first() {
+    async fn never_above_the_limit_and_the_unused_are_evicted_first() {
         let store = MemoryStore::new(10_000);
         for path in ["a", "b", "c"] {
             let body = Bytes::from(vec![0; 2_000]);
