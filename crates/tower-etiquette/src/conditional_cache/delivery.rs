@@ -1,6 +1,5 @@
 //! What several callers wait for and only one of them can have.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use etiquette_core::Refusal;
@@ -59,19 +58,7 @@ impl SharedError {
     pub(super) fn copy(&self) -> BoxError {
         match &self.copy {
             ErrorCopy::Refused(refusal) => refusal.clone(),
-            ErrorCopy::Text(text) => Box::new(SharedFailure(Arc::clone(text))),
+            ErrorCopy::Text(text) => format!("the shared request failed: {text}").into(),
         }
     }
 }
-
-/// The request that several callers waited for failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct SharedFailure(Arc<str>);
-
-impl fmt::Display for SharedFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the shared request failed: {}", self.0)
-    }
-}
-
-impl std::error::Error for SharedFailure {}

@@ -19,6 +19,9 @@ pub(crate) type Storing<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// How a body is stored when it has come to its end.
 pub(crate) trait StoreBody: Send {
+    /// Whether its bytes are stored, and not only its head.
+    fn needs_body(&self) -> bool;
+
     /// Stores a body that was held as a whole.
     fn store(self: Box<Self>, body: Bytes) -> Storing<()>;
 
@@ -36,13 +39,38 @@ pub(crate) enum Sink {
     /// They are held until the end, and stored as a whole.
     Whole(Box<dyn StoreBody>),
     /// They are too many to be held, and written in chunks.
-    Chunks {
-        storage: Box<dyn StoreBody>,
-        writer: Box<dyn BodyWriter>,
-        unwritten: Vec<Bytes>,
-    },
+    Chunks(Chunks),
     /// The store is at work, and gives the sink for what follows.
     Busy(Storing<Self>),
+}
+
+pub(crate) struct Chunks {
+    storage: Box<dyn StoreBody>,
+    writer: Box<dyn BodyWriter>,
+    unwritten: Vec<Bytes>,
+}
+
+impl Chunks {
+    fn begin(
+        storage: Box<dyn StoreBody>,
+        length: Option<u64>,
+        unwritten: Vec<Bytes>,
+    ) -> Option<Self> {
+        let writer = storage.begin(length)?;
+        Some(Self {
+            storage,
+            writer,
+            unwritten,
+        })
+    }
+
+    async fn write(mut self) -> Option<Self> {
+        for chunk in std::mem::take(&mut self.unwritten) {
+            let written = self.writer.write(chunk).await;
+            self.writer = events::taken(STORE, "keep a response", written)?;
+        }
+        Some(self)
+    }
 }
 
 impl Sink {
@@ -52,23 +80,11 @@ impl Sink {
         length: Option<u64>,
         max: usize,
     ) -> Option<Self> {
-        if length.is_none_or(|length| length <= max as u64) {
+        let fits = length.is_none_or(|length| length <= max as u64);
+        if fits || !storage.needs_body() {
             return Some(Self::Whole(storage));
         }
-        Self::chunks(storage, length, Vec::new())
-    }
-
-    fn chunks(
-        storage: Box<dyn StoreBody>,
-        length: Option<u64>,
-        unwritten: Vec<Bytes>,
-    ) -> Option<Self> {
-        let writer = storage.begin(length)?;
-        Some(Self::Chunks {
-            storage,
-            writer,
-            unwritten,
-        })
+        Chunks::begin(storage, length, Vec::new()).map(Self::Chunks)
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -79,49 +95,34 @@ impl Sink {
         matches!(self, Self::Busy(_))
     }
 
-    /// Whether the bytes have to be held for it.
-    pub(super) fn is_whole(&self) -> bool {
-        matches!(self, Self::Whole(_))
-    }
-
     /// The bytes `held` so far are too many to hold on: they are written in chunks, if the store takes chunks.
     pub(super) fn spill(&mut self, held: &VecDeque<Bytes>) {
-        if let Self::Whole(storage) = std::mem::replace(self, Self::Closed) {
-            let held = held.iter().cloned().collect();
-            *self = Self::chunks(storage, None, held).unwrap_or(Self::Closed);
-        }
+        *self = match std::mem::replace(self, Self::Closed) {
+            Self::Whole(storage) if storage.needs_body() => {
+                let chunks = Chunks::begin(storage, None, held.iter().cloned().collect());
+                chunks.map_or(Self::Closed, Self::Chunks)
+            }
+            other => other,
+        };
     }
 
     /// Takes note of a chunk that was read.
     pub(super) fn push(&mut self, chunk: &Bytes) {
-        if let Self::Chunks { unwritten, .. } = self {
-            unwritten.push(chunk.clone());
+        if let Self::Chunks(chunks) = self {
+            chunks.unwritten.push(chunk.clone());
         }
     }
 
     /// Begins to write if there is enough to write.
     pub(super) fn flush(&mut self) {
-        let Self::Chunks { unwritten, .. } = self else {
-            return;
-        };
-        if unwritten.iter().map(Bytes::len).sum::<usize>() < WRITTEN_AT_ONCE {
-            return;
-        }
         *self = match std::mem::replace(self, Self::Closed) {
-            Self::Chunks {
-                storage,
-                writer,
-                unwritten,
-            } => Self::Busy(Box::pin(async move {
-                match write_all(writer, unwritten).await {
-                    Some(writer) => Self::Chunks {
-                        storage,
-                        writer,
-                        unwritten: Vec::new(),
-                    },
-                    None => Self::Closed,
-                }
-            })),
+            Self::Chunks(chunks)
+                if chunks.unwritten.iter().map(Bytes::len).sum::<usize>() >= WRITTEN_AT_ONCE =>
+            {
+                Self::Busy(Box::pin(async {
+                    chunks.write().await.map_or(Self::Closed, Self::Chunks)
+                }))
+            }
             other => other,
         };
     }
@@ -131,17 +132,16 @@ impl Sink {
         *self = match std::mem::replace(self, Self::Closed) {
             Self::Whole(storage) => {
                 let stored = storage.store(collect(held));
-                Self::Busy(Box::pin(async move {
+                Self::Busy(Box::pin(async {
                     stored.await;
                     Self::Closed
                 }))
             }
-            Self::Chunks {
-                storage,
-                writer,
-                unwritten,
-            } => Self::Busy(Box::pin(async move {
-                if let Some(writer) = write_all(writer, unwritten).await {
+            Self::Chunks(chunks) => Self::Busy(Box::pin(async {
+                if let Some(Chunks {
+                    storage, writer, ..
+                }) = chunks.write().await
+                {
                     storage.finish(writer).await;
                 }
                 Self::Closed
@@ -164,15 +164,4 @@ fn collect<'a>(chunks: impl Iterator<Item = &'a Bytes> + Clone) -> Bytes {
     let mut all = BytesMut::with_capacity(chunks.clone().map(Bytes::len).sum());
     chunks.for_each(|chunk| all.extend_from_slice(chunk));
     all.freeze()
-}
-
-async fn write_all(
-    mut writer: Box<dyn BodyWriter>,
-    chunks: Vec<Bytes>,
-) -> Option<Box<dyn BodyWriter>> {
-    for chunk in chunks {
-        let written = writer.write(chunk).await;
-        writer = events::taken(STORE, "keep a response", written)?;
-    }
-    Some(writer)
 }

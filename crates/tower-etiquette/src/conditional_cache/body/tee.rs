@@ -108,7 +108,10 @@ impl Tee {
             last: None,
             received: 0,
             trailers: None,
-            joinable: sink.is_whole(),
+            // Nobody can join a body that is not held.
+            joinable: framing
+                .declared
+                .is_none_or(|length| length <= framing.max as u64),
             sink,
             readers: 1,
             end: None,
@@ -197,7 +200,7 @@ impl Tee {
             if !state.sink.is_closed() {
                 (state.sink, state.joinable) = (Sink::Closed, false);
             }
-        } else if state.sink.is_whole() && state.received > self.framing.max as u64 {
+        } else if state.joinable && state.received > self.framing.max as u64 {
             // Whoever joins a body of unknown length waits for its end, so there is one reader at most.
             state.joinable = false;
             state.sink.spill(&state.chunks);

@@ -16,7 +16,7 @@ use super::super::body::{Framing, ResponseBody, Sink, StoreBody, Storing, Tee, U
 use super::super::delivery::Delivery;
 use super::super::lookup::mark;
 use super::super::singleflight::{FetchOutcome, FlightGuard};
-use super::super::store::{HeadOnly, Partition};
+use super::super::store::Partition;
 use super::combine::combined;
 use super::fetch::Fetch;
 use super::upstream::Fetched;
@@ -130,13 +130,10 @@ impl<St: ResponseStore> Fetch<St> {
         stored: bool,
         guard: &Arc<FlightGuard>,
     ) -> Box<dyn StoreBody> {
-        if !stored {
-            let _guard = Arc::clone(guard);
-            return Box::new(NotStored { _guard });
-        }
+        let stored = stored.then(|| head.clone());
         let head = match self.context.stores_heads_only() {
-            true => head.clone().head_only(),
-            false => head.clone(),
+            true => stored.map(StoredResponse::head_only),
+            false => stored,
         };
         Box::new(Storage {
             partition: self.context.partition.clone(),
@@ -184,10 +181,11 @@ fn content_range<B>(response: &Response<B>) -> Option<ContentRange> {
         .filter(|_| response.status() == StatusCode::PARTIAL_CONTENT)
 }
 
-/// Stores the body of `head`. The guard goes with it; the caller has the body whether it is stored or not.
+/// Stores the body of `head`, or nothing where it only is read by others while it comes. The guard goes with it; the caller
+/// has the body whether it is stored or not.
 struct Storage<St> {
     partition: Partition<St>,
-    head: StoredResponse,
+    head: Option<StoredResponse>,
     replaced: Vec<Selecting>,
     guard: Arc<FlightGuard>,
     /// What is combined is no longer than this.
@@ -195,57 +193,42 @@ struct Storage<St> {
 }
 
 impl<St: ResponseStore> StoreBody for Storage<St> {
+    fn needs_body(&self) -> bool {
+        let extent = self.head.as_ref().map(StoredResponse::extent);
+        extent != Some(Extent::HeadOnly)
+    }
+
     fn store(self: Box<Self>, body: Bytes) -> Storing<()> {
         Box::pin(async move {
-            let Self {
-                partition,
-                head,
-                replaced,
-                guard,
-                max,
-            } = *self;
-            let (head, body) = match head.extent() {
-                Extent::Part { .. } => combined(&partition, &replaced, head, body, max).await,
-                Extent::HeadOnly => (head, Bytes::new()),
-                _ => (head, body),
+            let (partition, replaced) = (&self.partition, &self.replaced);
+            let (head, body) = match self.head {
+                None => return,
+                Some(head) => match head.extent() {
+                    Extent::Part { .. } => {
+                        combined(partition, replaced, head, body, self.max).await
+                    }
+                    Extent::HeadOnly => (head, Bytes::new()),
+                    _ => (head, body),
+                },
             };
-            if !guard.is_invalidated() {
-                partition.put(head, body, &replaced).await;
+            if !self.guard.is_invalidated() {
+                partition.put(head, body, replaced).await;
             }
         })
     }
 
     fn begin(&self, length: Option<u64>) -> Option<Box<dyn BodyWriter>> {
-        match self.head.extent() {
-            Extent::HeadOnly => Some(Box::new(HeadOnly(self.partition.clone()))),
-            _ => self.partition.write(length),
-        }
+        self.head.as_ref()?;
+        self.partition.write(length)
     }
 
     fn finish(self: Box<Self>, writer: Box<dyn BodyWriter>) -> Storing<()> {
         Box::pin(async move {
-            if !self.guard.is_invalidated() {
-                Partition::<St>::finish(writer, self.head, self.replaced).await;
+            if let Some(head) = self.head
+                && !self.guard.is_invalidated()
+            {
+                Partition::<St>::finish(writer, head, self.replaced).await;
             }
         })
-    }
-}
-
-/// The body is read by others while it comes, and stored nowhere. The guard goes with it.
-struct NotStored {
-    _guard: Arc<FlightGuard>,
-}
-
-impl StoreBody for NotStored {
-    fn store(self: Box<Self>, _: Bytes) -> Storing<()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn begin(&self, _: Option<u64>) -> Option<Box<dyn BodyWriter>> {
-        None
-    }
-
-    fn finish(self: Box<Self>, _: Box<dyn BodyWriter>) -> Storing<()> {
-        Box::pin(std::future::ready(()))
     }
 }

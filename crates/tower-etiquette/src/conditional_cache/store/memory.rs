@@ -20,6 +20,7 @@ const KEY_WEIGHT: usize = 160;
 #[derive(Clone)]
 pub struct MemoryStore(Arc<Mutex<Table>>);
 
+#[derive(Default)]
 struct Table {
     entries: HashMap<ResponseKey, Entry>,
     by_use: BTreeMap<u64, ResponseKey>,
@@ -43,11 +44,8 @@ impl MemoryStore {
     #[must_use]
     pub fn new(max_bytes: usize) -> Self {
         Self(Arc::new(Mutex::new(Table {
-            entries: HashMap::new(),
-            by_use: BTreeMap::new(),
-            clock: 0,
-            bytes: 0,
             max_bytes,
+            ..Table::default()
         })))
     }
 
@@ -171,11 +169,9 @@ impl ResponseStore for MemoryStore {
         key: &ResponseKey,
         head: &StoredResponse,
     ) -> Result<Option<Bytes>, StoreFailed> {
-        let found = self.table().variants(key);
-        Ok(found
-            .into_iter()
-            .find(|variant| variant.head.selecting() == head.selecting())
-            .and_then(|variant| variant.body))
+        let mut variants = self.table().variants(key).into_iter();
+        let found = variants.find(|variant| variant.head.selecting() == head.selecting());
+        Ok(found.and_then(|variant| variant.body))
     }
 
     async fn put(

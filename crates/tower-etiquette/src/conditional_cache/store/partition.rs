@@ -70,34 +70,35 @@ impl<St: ResponseStore> Partition<St> {
         self.session.is_some()
     }
 
-    /// What may satisfy the request: what is stored here, and in a session the fresh responses of the cache.
+    /// What may satisfy the request: what is stored here, and in a session the fresh responses of the cache too.
     pub(crate) async fn lookup(
         &self,
         policy: &CachePolicy,
         request: &RequestDirectives,
         now: &Now,
     ) -> Vec<Variant> {
-        let cached = self.cache.get(&self.key).await;
-        let mut cached = checked("look up a response", cached).unwrap_or_default();
-        let Some(session) = &self.session else {
-            return cached;
-        };
-        cached.retain(|variant| {
-            let reuse = policy.reuse(request, &variant.head, now);
-            matches!(reuse, Reuse::Fresh { .. })
-        });
-        let mut variants = session.get(&self.key).await.unwrap_or_default();
-        variants.append(&mut cached);
+        let mut variants = self.stored().await;
+        if self.is_personal() {
+            let mut cached = self.cached().await;
+            cached.retain(|variant| {
+                let reuse = policy.reuse(request, &variant.head, now);
+                matches!(reuse, Reuse::Fresh { .. })
+            });
+            variants.append(&mut cached);
+        }
         variants
     }
 
     /// What is stored where the response will be.
     pub(crate) async fn stored(&self) -> Vec<Variant> {
-        let stored = match &self.session {
-            None => self.cache.get(&self.key).await,
-            Some(session) => session.get(&self.key).await,
-        };
-        checked("look up a response", stored).unwrap_or_default()
+        match &self.session {
+            None => self.cached().await,
+            Some(session) => session.get(&self.key).await.unwrap_or_default(),
+        }
+    }
+
+    async fn cached(&self) -> Vec<Variant> {
+        checked("look up a response", self.cache.get(&self.key).await).unwrap_or_default()
     }
 
     /// The body of a variant, which may have come without it.
