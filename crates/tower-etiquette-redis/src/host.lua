@@ -2,10 +2,10 @@
 --
 -- KEYS  1 the bucket's mark: since when the server is known to remember, and which server that is
 --       2 the host's state, a hash of the fields that differ from those of a stranger
---       3 its max_in_flight: a sorted set of leases by the end of their life
+--       3 its permits in use: a sorted set of leases by the end of their life
 -- ARGV  1 what is asked: acquire, tell or mark    2 the present in a test, else 0: the server's
 --       3 the server's run id as the client knows it, empty where it does not, ? to look    4 the life of a lease
---       5 permits  6 min_delay  7 max_delay  8 latency_factor  9 pause for 429  10 pause for 503  11 refusals that blocked
+--       5 max_in_flight  6 min_delay  7 max_delay  8 latency_factor  9 pause for 429  10 pause for 503  11 refusals that blocked
 --       12 what is left of the pause that the client knows  13 since its last start  14 since its last end (-1: none)
 --       15 the lease, or empty
 --       acquire: 16 pauses only  17 delay taken  18 starts at its last start  19 origin or empty  20 Crawl-delay (-1: none)
@@ -224,7 +224,7 @@ local function back_off()
     local into = s.sec and math.max(now - s.sec, 0) / 1000000 or 0
     local earlier = (s.se or 0) * math.min(math.max(1 - into, 0), 1)
     local starts = (s.sc or 0) + math.floor(earlier)
-    local learnt = math.max(math.ceil(1000000 / math.max(starts, 1)), math.ceil((s.lat or 0) / permits))
+    local learnt = math.max(math.ceil(1000000 / math.max(starts, 1)), math.ceil((s.lat or 0) / max_in_flight))
     s.ln = math.min(learnt, HOUR)
   end
   local rate = s.rt or 1
@@ -324,7 +324,7 @@ if op == 'acquire' then
   end
   if due > now then
     wait = due - now
-  elseif not pauses_only and in_flight >= permits then
+  elseif not pauses_only and in_flight >= max_in_flight then
     -- Whoever comes within a delay of the end of the body hears the exact time then.
     wait = math.min(math.max(math.floor(delay / 2), 25000), 1000000, math.max(first_end - now, 1000))
   else
@@ -339,7 +339,7 @@ if op == 'acquire' then
       redis.call('ZADD', KEYS[3], string.format('%.0f', now + lease), ARGV[15])
       in_flight = in_flight + 1
       -- With several permits no end tells when the next one may start: count from the latest start that this allows.
-      s.ls = math.max(s.ls or 0, now + (permits > 1 and tonumber(ARGV[21]) or 0))
+      s.ls = math.max(s.ls or 0, now + (max_in_flight > 1 and tonumber(ARGV[21]) or 0))
     end
   end
 else
