@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::HostState;
-use super::classify::{Answer, Signal};
+use super::classify::{HostResponse, Signal};
 use super::policy::{HostPolicy, LONGEST_PAUSE};
 use super::runs::Runs;
 
@@ -13,11 +13,11 @@ const BLOCKED_PAUSE: Duration = Duration::from_secs(60);
 /// An answer as the one who sent the request saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Received {
+pub struct ResponseRecord {
     /// When the request was started.
     pub started: Instant,
     /// What came back.
-    pub answer: Answer,
+    pub response: HostResponse,
     /// Whether it was a page, or an API's answer; robots.txt is neither.
     pub page: bool,
     /// The number of the API that answered, if it has a limit of its own.
@@ -28,13 +28,13 @@ pub struct Received {
     pub jitter: f64,
 }
 
-impl Received {
+impl ResponseRecord {
     /// What came back for a page that was started at `started`.
     #[must_use]
-    pub fn new(started: Instant, answer: Answer, page: bool, jitter: f64) -> Self {
+    pub fn new(started: Instant, response: HostResponse, page: bool, jitter: f64) -> Self {
         Self {
             started,
-            answer,
+            response,
             page,
             api: None,
             timed: true,
@@ -60,8 +60,13 @@ impl Received {
 
 impl HostState {
     /// Records what came back. Recording it twice changes nothing but the latency and the runs, so do not.
-    pub fn answered(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
-        self.settle(now);
+    pub fn record_response(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        received: &ResponseRecord,
+    ) {
+        self.apply_recovery(now);
         if received.timed {
             self.measure(now.saturating_duration_since(received.started), received);
         }
@@ -72,7 +77,7 @@ impl HostState {
         if received.page && !late {
             self.end_runs(policy, now, received);
         }
-        let answer = received.answer;
+        let answer = received.response;
         match answer.signal {
             Signal::Throttled => {
                 if !late {
@@ -102,14 +107,14 @@ impl HostState {
     }
 
     /// A pause without backoff.
-    fn pause_as_asked(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
-        if let Some(wait) = received.answer.wait {
+    fn pause_as_asked(&mut self, policy: &HostPolicy, now: Instant, received: &ResponseRecord) {
+        if let Some(wait) = received.response.wait {
             self.pause(policy, now, wait, received.jitter, false);
         }
     }
 
-    fn failed(&mut self, policy: &HostPolicy, now: Instant, late: bool, received: &Received) {
-        let unavailable = received.answer.signal == Signal::Unavailable;
+    fn failed(&mut self, policy: &HostPolicy, now: Instant, late: bool, received: &ResponseRecord) {
+        let unavailable = received.response.signal == Signal::Unavailable;
         let runs = self.runs_of(received);
         if !late {
             runs.failures = runs.failures.saturating_add(1);
@@ -124,7 +129,7 @@ impl HostState {
             if !late {
                 self.back_off(policy, now);
             }
-            let pause = match received.answer.wait {
+            let pause = match received.response.wait {
                 Some(wait) if unavailable => wait,
                 Some(wait) => wait.max(default),
                 None => default,
@@ -135,7 +140,13 @@ impl HostState {
         }
     }
 
-    fn refused(&mut self, policy: &HostPolicy, now: Instant, late: bool, received: &Received) {
+    fn refused(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        late: bool,
+        received: &ResponseRecord,
+    ) {
         let runs = self.runs_of(received);
         if !late {
             runs.refusals = runs.refusals.saturating_add(1);
@@ -153,16 +164,16 @@ impl HostState {
     }
 
     /// An answer ends the runs that it does not continue.
-    fn end_runs(&mut self, policy: &HostPolicy, now: Instant, received: &Received) {
+    fn end_runs(&mut self, policy: &HostPolicy, now: Instant, received: &ResponseRecord) {
         let blocked = self.is_blocked(policy);
-        self.runs_of(received).end_with(received.answer.signal);
+        self.runs_of(received).end_with(received.response.signal);
         if blocked && !self.is_blocked(policy) {
             self.new_epoch(now);
         }
     }
 
     /// The runs of the part of the host that answered.
-    fn runs_of(&mut self, received: &Received) -> &mut Runs {
+    fn runs_of(&mut self, received: &ResponseRecord) -> &mut Runs {
         match received.api.and_then(|number| self.apis.get_mut(number)) {
             Some(api) => &mut api.runs,
             None => &mut self.runs,
@@ -170,10 +181,10 @@ impl HostState {
     }
 
     /// The latency goes up at once and down by half; only pages that were served bring it down.
-    fn measure(&mut self, latency: Duration, received: &Received) {
+    fn measure(&mut self, latency: Duration, received: &ResponseRecord) {
         if latency > self.latency {
             self.latency = latency;
-        } else if received.page && received.api.is_none() && received.answer.counts_for_latency {
+        } else if received.page && received.api.is_none() && received.response.counts_for_latency {
             self.latency = (self.latency + latency) / 2;
         }
     }

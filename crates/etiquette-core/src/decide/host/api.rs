@@ -1,6 +1,6 @@
 //! APIs under a key: for each a bucket of tokens, and how many requests are under way.
 //!
-//! **Flow**: an [`Ask`](super::Ask) that names an API is decided by the API's own limit. [`HostState::reserve_api`],
+//! **Flow**: an [`StartOptions`](super::StartOptions) that names an API is decided by the API's own limit. [`HostState::reserve_api`],
 //! [`HostState::start_api`] and [`HostState::finish_api`] are to it what their namesakes are to pages. What belongs to the
 //! host holds for both: its pauses, and the rate that backoff leaves of it.
 //!
@@ -22,14 +22,14 @@ use crate::vocabulary::purpose::ApiLimit;
 /// The API that a request is for, and the limit that it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ApiAsk {
+pub struct ApiQuota {
     /// Tells the APIs of one host apart.
     pub number: u64,
     /// What the site documents. Where declarations of one API differ, each request is held to its own.
     pub limit: ApiLimit,
 }
 
-impl ApiAsk {
+impl ApiQuota {
     /// The API `number` of a host, under `limit`.
     #[must_use]
     pub fn new(number: u64, limit: ApiLimit) -> Self {
@@ -129,7 +129,7 @@ impl Apis {
 }
 
 impl HostState {
-    pub(super) fn decide_api(&mut self, now: Instant, api: ApiAsk) -> Decision {
+    pub(super) fn decide_api(&mut self, now: Instant, api: ApiQuota) -> Decision {
         let due = self.due_api(now, api);
         let (in_flight, granted) = match self.apis.get(api.number) {
             Some(used) => (used.in_flight, used.granted),
@@ -147,15 +147,15 @@ impl HostState {
     }
 
     /// The earliest start by pause and bucket.
-    pub(super) fn due_api(&mut self, now: Instant, api: ApiAsk) -> Instant {
-        self.settle(now);
+    pub(super) fn due_api(&mut self, now: Instant, api: ApiQuota) -> Instant {
+        self.apply_recovery(now);
         self.due_after(now, api, 0)
     }
 
     /// What those who wait behind the first can count on at once after it, because the API was idle before: as time, of
     /// which each takes one [delay](HostState::delay_of).
-    pub fn saved_up(&mut self, now: Instant, api: ApiAsk) -> Duration {
-        self.settle(now);
+    pub fn saved_up(&mut self, now: Instant, api: ApiQuota) -> Duration {
+        self.apply_recovery(now);
         let granted = self.apis.get(api.number).map_or(0, |used| used.granted);
         let lead = self.lead(self.from(now), api, granted);
         self.terms(api.limit).slack.saturating_sub(lead)
@@ -163,7 +163,7 @@ impl HostState {
 
     /// Takes a permit of the API for a request that is about to start. [`HostState::start_api`] or
     /// [`HostState::unreserve_api`] follows.
-    pub fn reserve_api(&mut self, api: ApiAsk) {
+    pub fn reserve_api(&mut self, api: ApiQuota) {
         let used = self.apis.entry(api.number);
         used.in_flight += 1;
         used.granted += 1;
@@ -178,7 +178,7 @@ impl HostState {
     }
 
     /// Stamps the start of a request whose permit is reserved, and takes its token.
-    pub fn start_api(&mut self, now: Instant, api: ApiAsk) {
+    pub fn start_api(&mut self, now: Instant, api: ApiQuota) {
         let interval = self.terms(api.limit).interval;
         let used = self.apis.entry(api.number);
         used.granted = used.granted.saturating_sub(1);
@@ -211,7 +211,7 @@ impl HostState {
         self.apis.get(number).is_some()
     }
 
-    pub(super) fn pace_of_api(&self, api: ApiAsk) -> Pace {
+    pub(super) fn pace_of_api(&self, api: ApiQuota) -> Pace {
         let reason = if self.is_slowed() && self.learnt > api.limit.interval() {
             PaceReason::Learnt
         } else {
@@ -224,7 +224,7 @@ impl HostState {
         }
     }
 
-    fn due_after(&self, now: Instant, api: ApiAsk, others: u32) -> Instant {
+    fn due_after(&self, now: Instant, api: ApiQuota, others: u32) -> Instant {
         let terms = self.terms(api.limit);
         let from = self.from(now);
         let lead = self.lead(from, api, others);
@@ -242,7 +242,7 @@ impl HostState {
     }
 
     /// How long after `from` the bucket is full again, once `others` have taken a token each.
-    fn lead(&self, from: Instant, api: ApiAsk, others: u32) -> Duration {
+    fn lead(&self, from: Instant, api: ApiQuota, others: u32) -> Duration {
         let used = self.apis.get(api.number);
         let lead = used
             .and_then(|used| used.full_at)

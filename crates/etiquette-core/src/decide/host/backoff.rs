@@ -83,7 +83,7 @@ impl HostState {
     }
 
     /// Applies what time alone changes: recovery for minutes and half-hours that are over, and forgetting.
-    pub(super) fn settle(&mut self, now: Instant) {
+    pub(super) fn apply_recovery(&mut self, now: Instant) {
         if self.backoff_level > 0
             && let Some(from) = self.recover_from
         {

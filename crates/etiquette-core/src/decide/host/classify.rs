@@ -45,7 +45,7 @@ impl Signal {
 /// An answer as far as it concerns its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct HostResponse {
     /// What it says.
     pub signal: Signal,
     /// How long the host asks to be left alone, counted from the receipt.
@@ -56,7 +56,7 @@ pub struct Answer {
     pub counts_for_latency: bool,
 }
 
-impl Answer {
+impl HostResponse {
     /// Reads the head of a response that was received at the wall time `now`.
     #[must_use]
     pub fn read(
@@ -114,7 +114,7 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn read(status: u16, headers: &[(&'static str, &'static str)]) -> Answer {
+    fn read(status: u16, headers: &[(&'static str, &'static str)]) -> HostResponse {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
@@ -123,7 +123,7 @@ mod tests {
             (status == 403 && headers.contains_key("retry-after")).then_some(Signal::Throttled)
         });
         let status = StatusCode::from_u16(status).unwrap();
-        Answer::read(&policy, status, &map, SystemTime::UNIX_EPOCH)
+        HostResponse::read(&policy, status, &map, SystemTime::UNIX_EPOCH)
     }
 
     #[test]

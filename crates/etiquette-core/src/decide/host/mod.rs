@@ -1,7 +1,7 @@
 //! The state of one host and the decisions on it: when the next request may start, and what an answer changes.
 //!
 //! **Flow**: a request asks [`HostState::decide`]; it is admitted, or told what it waits for. [`HostState::reserve`]
-//! takes a permit, [`HostState::start`] stamps the start, [`HostState::answered`] records what came back, and
+//! takes a permit, [`HostState::start`] stamps the start, [`HostState::record_response`] records what came back, and
 //! [`HostState::finish`] gives the permit back when the body has ended. Everything takes the present and none of it reads
 //! a clock, so that the queue, a simulator and a script in a shared store follow one specification.
 //!
@@ -31,12 +31,12 @@ mod record;
 mod runs;
 mod state;
 
-pub use answered::Received;
-pub use api::ApiAsk;
-pub use classify::{Answer, Signal};
+pub use answered::ResponseRecord;
+pub use api::ApiQuota;
+pub use classify::{HostResponse, Signal};
 pub use group::GroupBy;
 pub use pace::{HostSnapshot, Pace, PaceReason};
 pub use pack::PackedHost;
 pub use policy::{HostPolicy, LONGEST_PAUSE, LONGEST_WAIT};
 pub use record::{HostMark, HostRecord};
-pub use state::{Ask, Decision, HostState};
+pub use state::{Decision, HostState, StartOptions};

@@ -76,7 +76,7 @@ impl HostState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::host::{Answer, Ask, HostPolicy, Received};
+    use crate::decide::host::{HostPolicy, HostResponse, ResponseRecord, StartOptions};
 
     #[test]
     fn unpacked_it_asks_no_sooner_and_hardly_later() {
@@ -86,15 +86,15 @@ mod tests {
         let mut now = base + Duration::from_nanos(123_456_789);
         state.reserve();
         state.start(now);
-        let received = Received::new(now, Answer::failure(), true, 0.0);
+        let received = ResponseRecord::new(now, HostResponse::failure(), true, 0.0);
         now += Duration::from_nanos(765_432_101);
-        state.answered(&policy, now, &received);
+        state.record_response(&policy, now, &received);
         assert_eq!(state.pack(base, now), None, "under way");
         state.finish(now);
         let packed = state.pack(base, now).unwrap();
         let mut unpacked = HostState::unpack(packed, base);
-        let due = state.due(&policy, now, Ask::pace());
-        let later = unpacked.due(&policy, now, Ask::pace());
+        let due = state.due(&policy, now, StartOptions::pace());
+        let later = unpacked.due(&policy, now, StartOptions::pace());
         // Start, end and latency are each rounded up by less than 1 µs, and the delay is five times the latency.
         assert!(later >= due && later <= due + Duration::from_micros(7));
         assert_eq!((unpacked.runs.failures, unpacked.started), (1, 1));
@@ -112,9 +112,9 @@ mod tests {
         state.crawl_delay(1, Some(Duration::from_secs(5)), base);
         assert_eq!(state.pack(base, base), None);
         state.crawl_delay(1, None, base);
-        let mut paused = Answer::failure();
+        let mut paused = HostResponse::failure();
         paused.signal = crate::decide::host::Signal::Throttled;
-        state.answered(&policy, base, &Received::new(base, paused, true, 0.0));
+        state.record_response(&policy, base, &ResponseRecord::new(base, paused, true, 0.0));
         assert_eq!(
             state.pack(base, base + Duration::from_secs(3_600)),
             None,

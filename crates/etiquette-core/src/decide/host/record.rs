@@ -89,7 +89,7 @@ impl Moment {
 impl HostState {
     /// What a journal has to know at `now`; `None` where nothing is to be kept: no pause and no backoff.
     pub fn mark(&mut self, now: Instant) -> Option<HostMark> {
-        self.settle(now);
+        self.apply_recovery(now);
         let pause_until = self.paused_until(now);
         if pause_until.is_none() && self.backoff_level == 0 {
             return None;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::decide::host::{Answer, Ask, HostPolicy, Received, Signal};
+use crate::decide::host::{HostPolicy, HostResponse, ResponseRecord, Signal, StartOptions};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -24,19 +24,19 @@ fn policy() -> HostPolicy {
     HostPolicy::new().jitter(0.0, 0.0)
 }
 
-fn answer(signal: Signal, wait: Option<Duration>) -> Answer {
-    let mut answer = Answer::failure();
+fn answer(signal: Signal, wait: Option<Duration>) -> HostResponse {
+    let mut answer = HostResponse::failure();
     answer.signal = signal;
     answer.wait = wait;
     answer
 }
 
 /// One request from its start to its end.
-fn ask(state: &mut HostState, now: Now, answer: Answer) {
+fn ask(state: &mut HostState, now: Now, answer: HostResponse) {
     state.reserve();
     state.start(now.monotonic);
-    let received = Received::new(now.monotonic, answer, true, 0.0);
-    state.answered(&policy(), now.monotonic, &received);
+    let received = ResponseRecord::new(now.monotonic, answer, true, 0.0);
+    state.record_response(&policy(), now.monotonic, &received);
     state.finish(now.monotonic);
 }
 
@@ -57,7 +57,7 @@ fn restarted(state: &mut HostState, written: Now, now: Now) -> HostState {
 }
 
 fn left(state: &mut HostState, now: Now) -> Duration {
-    state.due(&policy(), now.monotonic, Ask::pace()) - now.monotonic
+    state.due(&policy(), now.monotonic, StartOptions::pace()) - now.monotonic
 }
 
 #[test]
@@ -111,10 +111,10 @@ fn recovery_needs_successes_after_a_restart_too() {
     let later = on(now, Duration::from_secs(5 * 3_600 + 600));
     let mut next = restarted(&mut state, now, later);
     assert_eq!((next.backoff_level, next.rate), (1, 0.5));
-    next.settle(later.monotonic);
+    next.apply_recovery(later.monotonic);
     assert_eq!((next.backoff_level, next.rate), (1, 0.5), "time alone");
     ask(&mut next, later, answer(Signal::Success, None));
-    next.settle(on(later, 61 * SECOND).monotonic);
+    next.apply_recovery(on(later, 61 * SECOND).monotonic);
     assert_eq!((next.backoff_level, next.rate), (1, 0.6));
 }
 
@@ -181,7 +181,7 @@ fn nothing_that_is_cut_or_longer_or_senseless_is_read() {
     }
 }
 
-fn happening() -> impl Strategy<Value = (u64, Answer)> {
+fn happening() -> impl Strategy<Value = (u64, HostResponse)> {
     let signal = prop_oneof![
         Just(Signal::Success),
         Just(Signal::Neutral),
@@ -233,7 +233,7 @@ proptest! {
         if let Some(record) = HostRecord::decode(&damaged) {
             let mut state = HostState::new();
             state.recall(&record, now);
-            let _ = state.due(&policy(), now.monotonic, Ask::pace());
+            let _ = state.due(&policy(), now.monotonic, StartOptions::pace());
             let _ = (record.over_at(), state.to_record(now));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::api::{ApiAsk, Apis};
+use super::api::{ApiQuota, Apis};
 use super::crawl_delay::CrawlDelays;
 use super::pace::{HostSnapshot, Pace, PaceReason};
 use super::policy::{HostPolicy, LONGEST_PAUSE};
@@ -24,7 +24,7 @@ pub struct HostState {
     pub(super) last_without_permit: Option<Instant>,
     pub(super) last_end: Option<Instant>,
     /// Until then nothing is let go that asks for pauses only, because the last one was held: see
-    /// [`HostState::let_go`].
+    /// [`HostState::space_without_permit`].
     pub(super) spaced_until: Option<Instant>,
     pub(super) in_flight: u32,
     pub(super) granted: u32,
@@ -58,13 +58,13 @@ pub struct HostState {
 /// What a request asks of its host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Ask {
+pub struct StartOptions {
     /// Only pauses hold it, and the learnt delay after them: no permit, no delay.
     pub pauses_only: bool,
     /// Somebody else keeps the delay, or it is a further step of a visit that has taken its delay already.
     pub delay_taken: bool,
     /// The limit of an API takes the place of delay and permits. Stores that several processes share are not asked for it.
-    pub api: Option<ApiAsk>,
+    pub api: Option<ApiQuota>,
 }
 
 /// Whether a request may start now.
@@ -79,7 +79,7 @@ pub enum Decision {
     Full(Instant),
 }
 
-impl Ask {
+impl StartOptions {
     /// Asks for a permit and the delay, as each request of a budget does.
     #[must_use]
     pub fn pace() -> Self {
@@ -97,7 +97,7 @@ impl Ask {
 
     /// Asks for a permit and a token of an API.
     #[must_use]
-    pub fn api(api: ApiAsk) -> Self {
+    pub fn api(api: ApiQuota) -> Self {
         Self {
             api: Some(api),
             ..Self::default()
@@ -145,12 +145,12 @@ impl HostState {
     }
 
     /// Whether a request may start at `now`.
-    pub fn decide(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Decision {
-        if let (Some(api), false) = (ask.api, ask.pauses_only) {
+    pub fn decide(&mut self, policy: &HostPolicy, now: Instant, options: StartOptions) -> Decision {
+        if let (Some(api), false) = (options.api, options.pauses_only) {
             return self.decide_api(now, api);
         }
-        let due = self.due(policy, now, ask);
-        if ask.pauses_only {
+        let due = self.due(policy, now, options);
+        if options.pauses_only {
             return if due <= now {
                 Decision::Admit
             } else {
@@ -169,19 +169,20 @@ impl HostState {
     }
 
     /// The earliest start by pause and delay, whether or not a permit is free; not before `now`.
-    pub fn due(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Instant {
-        if let (Some(api), false) = (ask.api, ask.pauses_only) {
+    pub fn due(&mut self, policy: &HostPolicy, now: Instant, options: StartOptions) -> Instant {
+        if let (Some(api), false) = (options.api, options.pauses_only) {
             return self.due_api(now, api);
         }
-        self.settle(now);
+        self.apply_recovery(now);
         let mut due = now.max(self.pause_until.unwrap_or(now));
-        if ask.pauses_only {
+        if options.pauses_only {
             due = due.max(self.spaced_until.unwrap_or(now));
             let last = self.last_start.max(self.last_without_permit);
-            if let (Some(start), true, false) = (last, self.backoff_level > 0, ask.delay_taken) {
+            if let (Some(start), true, false) = (last, self.backoff_level > 0, options.delay_taken)
+            {
                 due = due.max(later(start, self.scaled(self.learnt)));
             }
-        } else if !ask.delay_taken {
+        } else if !options.delay_taken {
             let delay = self.delay(policy, now);
             if let Some(start) = self.last_start {
                 due = due.max(later(start, delay));
@@ -195,15 +196,20 @@ impl HostState {
 
     /// The least time between two starts that ask the same, as known at `now`. A burst of an API that was idle is not
     /// spaced: [`HostState::saved_up`].
-    pub fn delay_of(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Duration {
-        self.pace_of(policy, now, ask).delay
+    pub fn delay_of(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        options: StartOptions,
+    ) -> Duration {
+        self.pace_of(policy, now, options).delay
     }
 
     /// The delay between two starts that ask the same, and what determines it.
-    pub fn pace_of(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Pace {
-        match ask.api {
+    pub fn pace_of(&mut self, policy: &HostPolicy, now: Instant, options: StartOptions) -> Pace {
+        match options.api {
             Some(api) => {
-                self.settle(now);
+                self.apply_recovery(now);
                 self.pace_of_api(api)
             }
             None => self.pace(policy, now),
@@ -217,7 +223,7 @@ impl HostState {
 
     /// The delay between pages, and what determines it.
     pub fn pace(&mut self, policy: &HostPolicy, now: Instant) -> Pace {
-        self.settle(now);
+        self.apply_recovery(now);
         let (base, reason) = self.base_delay(policy, now);
         Pace {
             delay: self.scaled(base),
@@ -291,7 +297,7 @@ impl HostState {
     /// Whether forgetting the host would change nothing that it is owed: nobody is under way, pause and delay are over,
     /// the rate is full. Under `pressure` what only makes a good pace better is given up too.
     pub fn is_forgettable(&mut self, policy: &HostPolicy, now: Instant, pressure: bool) -> bool {
-        let due = self.due(policy, now, Ask::pace());
+        let due = self.due(policy, now, StartOptions::pace());
         let due = due.max(self.spaced_until.unwrap_or(due));
         if self.in_flight > 0 || due > now || self.backoff_level > 0 {
             return false;
@@ -420,12 +426,12 @@ impl HostState {
 
     /// A request without a permit was held here, after a budget elsewhere had started it. Those that the same budget started
     /// meanwhile, each a delay after the one before, are let go by that delay, too.
-    pub fn let_go(&mut self, now: Instant, delay: Duration) {
+    pub fn space_without_permit(&mut self, now: Instant, delay: Duration) {
         self.spaced_until = self.spaced_until.max(Some(later(now, delay)));
     }
 
     /// A request that was started has started without a permit before, and was counted then.
-    pub fn counted_before(&mut self) {
+    pub fn uncount_start(&mut self) {
         self.started = self.started.saturating_sub(1);
         self.starts_in_second = self.starts_in_second.saturating_sub(1);
     }
