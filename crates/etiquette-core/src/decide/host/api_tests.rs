@@ -2,7 +2,9 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::decide::host::{HostPolicy, HostResponse, ResponseRecord, Signal, StartOptions};
+use crate::decide::host::{
+    HostPolicy, HostResponse, HostState, ResponseRecord, Signal, StartOptions,
+};
 
 fn number(n: u32) -> NonZeroU32 {
     NonZeroU32::new(n).unwrap()
@@ -184,7 +186,7 @@ fn a_429_pauses_pages_too_and_leaves_no_burst() {
     assert_eq!(page, Decision::Wait(bench.now + Duration::from_secs(30)));
     // One start in the second before: a second is learnt, and the rate is halved.
     assert_eq!(bench.visits(api(), 3), [90_000, 92_000, 94_000]);
-    assert_eq!(bench.state.pace_of_api(api()).rate, 0.5);
+    assert_eq!(pace(&bench.state.backoff, api()).rate, 0.5);
 }
 
 #[test]

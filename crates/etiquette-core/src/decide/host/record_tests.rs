@@ -101,7 +101,7 @@ fn a_clock_set_forward_counts_as_time() {
     then.wall += Duration::from_secs(3_600);
     let mut next = restarted(&mut state, now, then);
     assert_eq!(left(&mut next, then), Duration::ZERO);
-    assert_eq!(next.backoff_level, 1);
+    assert_eq!(next.backoff.level, 1);
 }
 
 #[test]
@@ -110,12 +110,16 @@ fn recovery_needs_successes_after_a_restart_too() {
     let mut state = throttled(now, 60);
     let later = on(now, Duration::from_secs(5 * 3_600 + 600));
     let mut next = restarted(&mut state, now, later);
-    assert_eq!((next.backoff_level, next.rate), (1, 0.5));
+    assert_eq!((next.backoff.level, next.backoff.rate), (1, 0.5));
     next.apply_recovery(later.monotonic);
-    assert_eq!((next.backoff_level, next.rate), (1, 0.5), "time alone");
+    assert_eq!(
+        (next.backoff.level, next.backoff.rate),
+        (1, 0.5),
+        "time alone"
+    );
     ask(&mut next, later, answer(Signal::Success, None));
     next.apply_recovery(on(later, 61 * SECOND).monotonic);
-    assert_eq!((next.backoff_level, next.rate), (1, 0.6));
+    assert_eq!((next.backoff.level, next.backoff.rate), (1, 0.6));
 }
 
 #[test]
@@ -218,7 +222,7 @@ proptest! {
         let other = left(&mut next, then);
         // The end of the last body is not kept; it was that of the last start here.
         prop_assert!(other >= own, "{other:?} after a restart, {own:?} without");
-        prop_assert!(state.rate >= next.rate && state.backoff_level <= next.backoff_level);
+        prop_assert!(state.backoff.rate >= next.backoff.rate && state.backoff.level <= next.backoff.level);
         let longest = record.pause.max(Duration::from_secs(3_600));
         prop_assert!(other <= longest, "{other:?} of {longest:?}");
     }

@@ -112,7 +112,7 @@ fn a_burst_backs_off_once_and_extends_only() {
     }
     let until = bench.state.paused_until(bench.now);
     assert_eq!(until, Some(bench.now + seconds(20)));
-    assert_eq!(bench.state.backoff_level, 1);
+    assert_eq!(bench.state.backoff_level(), 1);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn only_success_brings_the_rate_back() {
     );
     bench.now += seconds(1_800);
     assert_eq!(bench.delay(), seconds(1));
-    assert_eq!(bench.state.backoff_level, 0);
+    assert_eq!(bench.state.backoff_level(), 0);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn robots_txt_ends_no_run_and_is_no_success() {
         .state
         .record_response(&bench.policy, bench.now, &received);
     assert!(bench.state.is_blocked(&bench.policy));
-    assert_eq!(bench.state.good_minute, None);
+    assert_eq!(bench.state.backoff.recovery.good_minute, None);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_pause_that_is_asked_for_elsewhere_does_not_back_off() {
         bench.state.paused_until(bench.now),
         Some(bench.now + seconds(30))
     );
-    assert_eq!(bench.state.backoff_level, 0);
+    assert_eq!(bench.state.backoff_level(), 0);
     assert_eq!(bench.next(Signal::Success, None), 30);
 }
 
