@@ -37,7 +37,7 @@ pub(crate) fn copy(outcome: StoredOutcome) -> StoredRobots {
             confirmed: second(1_796_076_000),
             life: Duration::from_secs(3_600),
         }),
-        failing: None,
+        failure: None,
     }
 }
 

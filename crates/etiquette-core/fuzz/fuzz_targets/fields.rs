@@ -9,7 +9,8 @@ use etiquette_core::decide::accept::judge;
 use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, parse_http_date, wanted};
 use etiquette_core::decide::host::{Answer, HostPolicy};
 use etiquette_core::decide::preferences::{Directives, Tdm, content_signal, content_usage};
-use etiquette_core::{date, retry_after};
+use etiquette_core::decide::retry_after;
+use etiquette_core::field::date;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use libfuzzer_sys::fuzz_target;
 

@@ -15,7 +15,7 @@
 
 use std::fmt;
 
-use etiquette_core::decide::robots_txt::{Answer as RobotsAnswer, RobotsPolicy};
+use etiquette_core::decide::robots_txt::{RobotsPolicy, RobotsResponse};
 use etiquette_robots::{ProductToken, Robots};
 use http::{HeaderMap, StatusCode, Uri, header};
 
@@ -267,7 +267,7 @@ impl Plan {
                 self.robots_uri(),
                 What::RobotsTxt,
                 "text/plain",
-                self.policy.bytes(),
+                self.policy.get_max_bytes(),
             ),
             Stage::Start if self.allows(&self.start) => (
                 self.start.clone(),
@@ -306,12 +306,12 @@ impl Plan {
         self.requests.push(request.uri.clone());
         match request.what {
             What::RobotsTxt => {
-                match RobotsAnswer::read(answer.status, answer.headers, &self.policy) {
-                    RobotsAnswer::Rules => {
+                match RobotsResponse::read(answer.status, answer.headers, &self.policy) {
+                    RobotsResponse::Rules => {
                         let robots = Robots::parse(answer.body);
                         self.keep_rules(answer.uri, robots);
                     }
-                    RobotsAnswer::Unavailable => {
+                    RobotsResponse::Unavailable => {
                         self.robots = RobotsOutcome::None;
                         self.stage = Stage::Start;
                     }
