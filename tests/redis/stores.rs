@@ -49,7 +49,7 @@ async fn one_process_reads_robots_txt_for_all() {
     let store = |_| {
         RedisStore::builder(server.url())
             .namespace(server.namespace())
-            .reading_time(LEASE)
+            .robots_lease(LEASE)
             .build()
     };
     let (one, two) = (store(1).unwrap(), store(2).unwrap());
