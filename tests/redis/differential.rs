@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use etiquette_core::Now;
 use etiquette_core::decide::host::{Answer, Ask, Decision, HostPolicy, HostState, Received};
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, Seen, Shared, Step,
+    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseChange, LeaseId, Seen, Shared,
 };
 use http::header::{HeaderMap, RETRY_AFTER};
 use proptest::prelude::*;
@@ -354,10 +354,10 @@ impl Pair<'_> {
         let step = if unused {
             // In memory the start is not undone either: the next one keeps its distance.
             self.state.unreserve();
-            Step::Unused(lease)
+            LeaseChange::Unused(lease)
         } else {
             self.state.finish(now);
-            Step::Ended(lease)
+            LeaseChange::Ended(lease)
         };
         self.tell(HostReport::new(Some(step), None)).await;
     }

@@ -9,7 +9,9 @@ use etiquette_core::Origin;
 use etiquette_core::decide::cache_policy::{Extent, Received, Selecting, StoredResponse};
 use etiquette_core::decide::host::{Ask, HostPolicy};
 use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
-use etiquette_core::store::host::{Acquired, HostAsk, HostReport, HostStore, LeaseId, Seen, Step};
+use etiquette_core::store::host::{
+    Acquired, HostAsk, HostReport, HostStore, LeaseChange, LeaseId, Seen,
+};
 use etiquette_core::store::{Claim, ResponseKey, ResponseStore, RobotsKey, RobotsStore};
 use http::{HeaderMap, StatusCode, Version};
 use tower_etiquette_redis::{Builder, Cause, Event, RedisStore};
@@ -241,7 +243,7 @@ pub(crate) async fn until_granted(store: &RedisStore, host: &str, first: u64) {
     for number in 0..200 {
         let ask = HostAsk::new(LeaseId(first + number), Ask::pace());
         if let Ok(Acquired::Granted(_)) = store.acquire(Seen::new(host, &policy), ask).await {
-            let news = HostReport::new(Some(Step::Ended(ask.lease)), None);
+            let news = HostReport::new(Some(LeaseChange::Ended(ask.lease)), None);
             store.tell(Seen::new(host, &policy), news).await.unwrap();
             return;
         }
@@ -387,7 +389,10 @@ async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
         Acquired::Granted(_)
     ));
     store
-        .tell(seen, HostReport::new(Some(Step::Ended(LeaseId(1))), None))
+        .tell(
+            seen,
+            HostReport::new(Some(LeaseChange::Ended(LeaseId(1))), None),
+        )
         .await
         .unwrap();
     clock.fetch_sub(1_800_000_000, Ordering::SeqCst);

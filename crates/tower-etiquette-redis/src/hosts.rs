@@ -6,13 +6,13 @@ use std::time::Duration;
 use etiquette_core::decide::host::Signal;
 use etiquette_core::store::StoreFailed;
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen, Shared, Step,
+    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, LeaseChange, Outage, Seen, Shared,
 };
 use tokio::time::Instant;
 
 use crate::store::{BUCKETS, RedisStore};
 
-/// The answer of the script to `acquire`: granted, wait, pause, delay, since the last start, starts, backoff level.
+/// What the script returns to `acquire`: granted, wait, pause, delay, since the last start, starts, backoff level.
 type Row = (u8, u64, u64, u64, i64, u64, u32);
 
 impl HostStore for RedisStore {
@@ -57,8 +57,8 @@ impl HostStore for RedisStore {
             let spaced = timed && !ask.ask.pauses_only && seen.policy.get_max_in_flight().get() > 1;
             if spaced && took > late {
                 // The next one may start sooner after this one than the delay: it is given back.
-                let step = Some(Step::Unused(ask.lease));
-                self.tell(seen, HostReport::new(step, None)).await?;
+                let unused = Some(LeaseChange::Unused(ask.lease));
+                self.tell(seen, HostReport::new(unused, None)).await?;
                 return Ok(Acquired::Wait(Duration::ZERO, shared));
             }
             Ok(Acquired::Granted(shared))
@@ -68,13 +68,13 @@ impl HostStore for RedisStore {
     fn tell<'a>(&'a self, seen: Seen<'a>, report: HostReport) -> HostStoreFuture<'a, ()> {
         Box::pin(async move {
             let call = self.call("tell", seen, |call| {
-                let (lease, step) = match report.step {
-                    Some(Step::Renewed(lease)) => (self.lease_name(lease.0), "renew"),
-                    Some(Step::Ended(lease)) => (self.lease_name(lease.0), "end"),
-                    Some(Step::Unused(lease)) => (self.lease_name(lease.0), "unused"),
+                let (lease, change) = match report.lease {
+                    Some(LeaseChange::Renewed(lease)) => (self.lease_name(lease.0), "renew"),
+                    Some(LeaseChange::Ended(lease)) => (self.lease_name(lease.0), "end"),
+                    Some(LeaseChange::Unused(lease)) => (self.lease_name(lease.0), "unused"),
                     _ => (String::new(), "none"),
                 };
-                call.arg(lease).arg(step);
+                call.arg(lease).arg(change);
                 let Some(event) = report.event else {
                     call.arg("");
                     return;

@@ -27,7 +27,7 @@ pub trait HostStore: fmt::Debug + Send + Sync + 'static {
     /// Asks for a start, and for a permit until the body has ended.
     ///
     /// # Cancel safety
-    /// A dropped future may leave a permit taken. Whoever drops it tells [`Step::Unused`] for its lease.
+    /// A dropped future may leave a permit taken. Whoever drops it tells [`LeaseChange::Unused`] for its lease.
     fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired>;
 
     /// Tells what became of a request. Told in vain, a lease ends by itself.
@@ -135,7 +135,7 @@ pub struct Shared {
 /// What becomes of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Step {
+pub enum LeaseChange {
     /// It is still needed.
     Renewed(LeaseId),
     /// The body has ended.
@@ -179,7 +179,7 @@ impl HostEvent {
 #[non_exhaustive]
 pub struct HostReport {
     /// Of its permit, if it holds one.
-    pub step: Option<Step>,
+    pub lease: Option<LeaseChange>,
     /// What came back, if that is not told yet.
     pub event: Option<HostEvent>,
 }
@@ -187,8 +187,8 @@ pub struct HostReport {
 impl HostReport {
     /// What became of a permit, and what came back.
     #[must_use]
-    pub fn new(step: Option<Step>, event: Option<HostEvent>) -> Self {
-        Self { step, event }
+    pub fn new(lease: Option<LeaseChange>, event: Option<HostEvent>) -> Self {
+        Self { lease, event }
     }
 }
 

@@ -5,7 +5,8 @@ use etiquette_robots::{ProductToken, Robots};
 use http::{StatusCode, Uri};
 
 use super::findings::{Findings, InvalidStart, RobotsAccess};
-use super::request::{PlannedRequest, PlannedResponse, RequestKind};
+use super::request::{PlannedRequest, RequestKind};
+use super::response::PlannedResponse;
 use super::want::Want;
 use crate::html::{DEFAULT_LIMIT, HtmlScanner};
 use crate::reference::resolve;

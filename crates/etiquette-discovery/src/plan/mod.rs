@@ -16,11 +16,13 @@
 mod course;
 mod findings;
 mod request;
+mod response;
 #[cfg(test)]
 mod tests;
 mod want;
 
 pub use course::{MAX_PROBES, Plan};
 pub use findings::{Findings, InvalidStart, RobotsAccess};
-pub use request::{PlannedRequest, PlannedResponse, RequestKind};
+pub use request::{PlannedRequest, RequestKind};
+pub use response::PlannedResponse;
 pub use want::Want;

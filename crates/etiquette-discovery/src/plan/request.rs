@@ -1,9 +1,8 @@
-//! A request of a discovery, and its response.
+//! A request of a discovery.
 
-use http::{HeaderMap, StatusCode, Uri, header};
+use http::Uri;
 
 use super::want::Want;
-use crate::source::essence;
 
 /// A request that the plan asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,27 +28,4 @@ pub enum RequestKind {
     Start,
     /// A guess at a well-known address.
     Probe(Want),
-}
-
-/// The response to a planned request.
-#[derive(Clone, Copy, Debug)]
-pub struct PlannedResponse<'a> {
-    /// Its address after redirects.
-    pub uri: &'a Uri,
-    /// Its status.
-    pub status: StatusCode,
-    /// Its fields.
-    pub headers: &'a HeaderMap,
-    /// The beginning of its body, content codings removed.
-    pub body: &'a [u8],
-}
-
-impl PlannedResponse<'_> {
-    pub(super) fn content_type(&self) -> Option<&str> {
-        self.headers.get(header::CONTENT_TYPE)?.to_str().ok()
-    }
-
-    pub(super) fn media_type(&self) -> String {
-        self.content_type().map(essence).unwrap_or_default()
-    }
 }

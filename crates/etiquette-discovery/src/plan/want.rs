@@ -2,7 +2,7 @@
 
 use http::Uri;
 
-use super::request::PlannedResponse;
+use super::response::PlannedResponse;
 use crate::sitemap::{SitemapError, SitemapReader};
 use crate::source::{Source, SourceGroup, SourceKind};
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use etiquette_core::decide::host::{Ask, Decision, HostPolicy, Received};
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, Seen, Shared, Step,
+    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseChange, LeaseId, Seen, Shared,
 };
 use etiquette_core::{Clock, Origin};
 use tokio::runtime::Handle;
@@ -208,7 +208,7 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.host.asked();
         if self.taken {
-            let report = HostReport::new(Some(Step::Unused(self.id)), None);
+            let report = HostReport::new(Some(LeaseChange::Unused(self.id)), None);
             self.link.tell_later(self.host, report);
         }
     }
@@ -392,17 +392,17 @@ impl Lease {
     }
 
     /// Says that the permit is still needed.
-    pub(super) fn renewal(&self) -> Step {
-        Step::Renewed(self.id)
+    pub(super) fn renewal(&self) -> LeaseChange {
+        LeaseChange::Renewed(self.id)
     }
 
     /// Gives the permit back; `unused` when nothing was sent.
     pub(super) fn end(mut self, unused: bool, event: Option<HostEvent>) {
         self.stop();
         let step = if unused {
-            Step::Unused(self.id)
+            LeaseChange::Unused(self.id)
         } else {
-            Step::Ended(self.id)
+            LeaseChange::Ended(self.id)
         };
         self.link
             .tell_later(&self.host, HostReport::new(Some(step), event));
@@ -416,7 +416,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if self.stop() {
-            let report = HostReport::new(Some(Step::Unused(self.id)), None);
+            let report = HostReport::new(Some(LeaseChange::Unused(self.id)), None);
             self.link.tell_later(&self.host, report);
         }
     }
@@ -444,7 +444,7 @@ async fn renew(link: Link, host: Arc<Host>, id: LeaseId, kept: Arc<Kept>, mut ov
         if asked >= over {
             return kept.lose();
         }
-        let told = link.tell(&host, HostReport::new(Some(Step::Renewed(id)), None));
+        let told = link.tell(&host, HostReport::new(Some(LeaseChange::Renewed(id)), None));
         // What takes longer than the permit lasts is of no use any more.
         let told = tokio::time::timeout(over - asked, told).await;
         if told == Ok(true) {
