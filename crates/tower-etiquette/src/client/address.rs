@@ -14,7 +14,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::connect::ConnectError;
-use crate::ext::Context;
+use crate::context::Context;
 use crate::{BoxError, Origin};
 
 /// Right around the connections: turns an address that was not connected to into [`Refusal::Address`], so that no layer

@@ -380,7 +380,10 @@ impl<St: ResponseStore> ClientBuilder<St> {
     {
         let http = Addresses::new(http, self.connect.public_only);
         #[cfg(feature = "signatures")]
-        let http = crate::sign::Sign::optional(http, self.sign);
+        let http = {
+            let sign = self.sign.unwrap_or_else(crate::SignLayer::unsigned);
+            tower_layer::Layer::layer(&sign, http)
+        };
         let stack = self.stack.service(Limits::new(http, self.times));
         let service = if self.max_redirects == 0 {
             BoxedService::new(Decompression::new(stack))

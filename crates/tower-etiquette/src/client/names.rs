@@ -25,7 +25,7 @@ use tower_service::Service;
 
 use super::connect::ConnectError;
 use crate::BoxError;
-use crate::ext::AtAddress;
+use crate::context::AtAddress;
 use crate::hosts::{Locate, Located};
 
 /// How long a look-up counts.

@@ -1,12 +1,13 @@
 //! Redirects outside the stack: each hop is a request of its own to the layers below.
 
-use http::{Request, Uri};
+use http::Request;
 use tower_http::follow_redirect::policy::{Action, Attempt, FilterCredentials, Policy};
 
 use super::body::RequestBody;
 use super::error::TooManyRedirects;
-use crate::ext::{Context, Visit};
-use crate::{BoxError, Origin, Purpose};
+use crate::context::Context;
+use crate::redirect::is_http;
+use crate::{BoxError, Purpose, Visit};
 
 /// Follows a bounded number of redirects, drops credentials on the way to another origin, and lets all hops share one
 /// visit.
@@ -31,7 +32,7 @@ impl Redirects {
 impl Policy<RequestBody, BoxError> for Redirects {
     fn redirect(&mut self, attempt: &Attempt<'_>) -> Result<Action, BoxError> {
         // A target that is no http or https URL is handed on with the redirect that named it.
-        if !followable(attempt.location()) {
+        if !is_http(attempt.location()) {
             return Ok(Action::Stop);
         }
         let Some(left) = self.left.checked_sub(1) else {
@@ -52,8 +53,4 @@ impl Policy<RequestBody, BoxError> for Redirects {
     fn clone_body(&self, body: &RequestBody) -> Option<RequestBody> {
         Some(body.clone())
     }
-}
-
-fn followable(uri: &Uri) -> bool {
-    Origin::of(uri).is_ok()
 }

@@ -251,7 +251,7 @@ mod tests {
             assert_eq!(headers["vary"], "accept, accept-language");
             let json = page().0.json(language);
             for what in [Say::Title, Say::Slow, Say::StopNote, Say::VerifyNote] {
-                let said = crate::json::Json(&page().0.say(language, what)).to_string();
+                let said = crate::json::Text(&page().0.say(language, what)).to_string();
                 assert!(json.contains(&said), "{said} {json}");
             }
         }
