@@ -1,4 +1,26 @@
-//! What services and bodies have in common and no function can say.
+//! What the services of all layers, and newtypes over bodies, have in common.
+
+/// Gives the service of a layer its constructors: `service_constructors!(UserAgent, UserAgentLayer, identity: Identity)`
+/// for `UserAgent::new(inner, identity)` and `UserAgent::layer(identity)`.
+macro_rules! service_constructors {
+    ($service:ident, $layer:ident $(, $argument:ident: $type:ty)*) => {
+        impl<S> $service<S> {
+            #[doc = concat!("`inner` in the layer of [`", stringify!($layer), "::new`].")]
+            #[must_use]
+            pub fn new(inner: S $(, $argument: $type)*) -> Self {
+                tower_layer::Layer::layer(&$layer::new($($argument),*), inner)
+            }
+        }
+
+        impl $service<()> {
+            #[doc = concat!("Shortcut for [`", stringify!($layer), "::new`].")]
+            #[must_use]
+            pub fn layer($($argument: $type),*) -> $layer {
+                $layer::new($($argument),*)
+            }
+        }
+    };
+}
 
 /// Gives a service with a field `inner: S` the accessors that tower's services have: `inner_accessors!(Service)` for
 /// `Service<S>`, `inner_accessors!(Service<S, St>)` for one with further parameters.
@@ -53,4 +75,4 @@ macro_rules! forward_body {
     };
 }
 
-pub(crate) use {forward_body, inner_accessors};
+pub(crate) use {forward_body, inner_accessors, service_constructors};

@@ -12,7 +12,7 @@ use super::type_check::TypeCheck;
 use super::{Accept, AcceptLayer, ResponseBody, ResponseFuture};
 use crate::BoxError;
 use crate::context::Context;
-use crate::macros::inner_accessors;
+use crate::macros::{inner_accessors, service_constructors};
 
 /// The service of [`AcceptLayer`].
 #[derive(Clone, Debug)]
@@ -32,21 +32,7 @@ impl<S> Layer<S> for AcceptLayer {
     }
 }
 
-impl<S> AcceptService<S> {
-    /// Asks `inner` for the types of `accept` where a request does not say itself what it accepts.
-    #[must_use]
-    pub fn new(inner: S, accept: Accept) -> Self {
-        AcceptLayer::new(accept).layer(inner)
-    }
-}
-
-impl AcceptService<()> {
-    /// Shortcut for [`AcceptLayer::new`].
-    #[must_use]
-    pub fn layer(accept: Accept) -> AcceptLayer {
-        AcceptLayer::new(accept)
-    }
-}
+service_constructors!(AcceptService, AcceptLayer, accept: Accept);
 
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for AcceptService<S>
 where

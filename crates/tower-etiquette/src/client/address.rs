@@ -13,7 +13,7 @@ use http::{Request, Uri};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::connect::ConnectError;
+use super::error::ConnectError;
 use crate::context::Context;
 use crate::{BoxError, Origin};
 

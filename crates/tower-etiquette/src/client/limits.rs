@@ -34,9 +34,9 @@ pub(super) enum TimedOut {
 impl fmt::Display for TimedOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Head => "the site sent no response head in time",
-            Self::Idle => "the site fell silent within a body",
-            Self::Total => "the site took too long to send a response",
+            Self::Head => "timed out before the response head",
+            Self::Idle => "timed out within the response body",
+            Self::Total => "timed out before the end of the response",
         })
     }
 }

@@ -13,6 +13,7 @@ use crate::{BoxError, Purpose, Visit};
 /// visit.
 #[derive(Clone, Debug)]
 pub(super) struct Redirects {
+    max: usize,
     left: usize,
     credentials: FilterCredentials,
 }
@@ -23,6 +24,7 @@ impl Redirects {
             .allow_extension::<Purpose>()
             .allow_extension::<Context>();
         Self {
+            max,
             left: max,
             credentials,
         }
@@ -36,7 +38,7 @@ impl Policy<RequestBody, BoxError> for Redirects {
             return Ok(Action::Stop);
         }
         let Some(left) = self.left.checked_sub(1) else {
-            return Err(TooManyRedirects.into());
+            return Err(TooManyRedirects { max: self.max }.into());
         };
         self.left = left;
         Policy::<RequestBody, BoxError>::redirect(&mut self.credentials, attempt)

@@ -1,10 +1,10 @@
 //! The page for programs: the same facts and the same sentences.
 
-use super::service::Told;
+use super::description::Description;
 use super::text::{Language, Say};
 use crate::json::Object;
 
-impl Told {
+impl Description {
     /// The page as JSON, its sentences in one language.
     pub(super) fn json(&self, language: Language) -> String {
         let mut object = Object::default();

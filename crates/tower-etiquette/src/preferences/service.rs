@@ -9,6 +9,7 @@ use super::{PreferencesConfig, PreferencesLayer, Use};
 use crate::context::Context;
 use crate::facts::Facts;
 use crate::head::{HeadService, OnHead};
+use crate::macros::service_constructors;
 
 /// The service of [`PreferencesLayer`].
 pub type PreferencesService<S> = HeadService<S, PreferencesConfig>;
@@ -21,21 +22,7 @@ impl<S> Layer<S> for PreferencesLayer {
     }
 }
 
-impl<S> PreferencesService<S> {
-    /// Reads what sites wish from the responses of `inner`, and refuses nothing.
-    #[must_use]
-    pub fn new(inner: S) -> Self {
-        PreferencesLayer::new().layer(inner)
-    }
-}
-
-impl PreferencesService<()> {
-    /// Shortcut for [`PreferencesLayer::new`].
-    #[must_use]
-    pub fn layer() -> PreferencesLayer {
-        PreferencesLayer::new()
-    }
-}
+service_constructors!(PreferencesService, PreferencesLayer);
 
 impl OnHead for PreferencesConfig {
     type Pending = PendingRequest;

@@ -6,7 +6,7 @@ use tower_service::Service;
 
 use super::{ProblemBody, RefusalLayer, ResponseFuture};
 use crate::BoxError;
-use crate::macros::inner_accessors;
+use crate::macros::{inner_accessors, service_constructors};
 
 /// The service of [`RefusalLayer`].
 #[derive(Clone, Debug)]
@@ -24,21 +24,7 @@ impl<S> Layer<S> for RefusalLayer {
     }
 }
 
-impl<S> Refuse<S> {
-    /// Turns the refusals of `inner` into problem responses.
-    #[must_use]
-    pub fn new(inner: S) -> Self {
-        Self { inner }
-    }
-}
-
-impl Refuse<()> {
-    /// Shortcut for [`RefusalLayer::new`].
-    #[must_use]
-    pub fn layer() -> RefusalLayer {
-        RefusalLayer::new()
-    }
-}
+service_constructors!(Refuse, RefusalLayer);
 
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for Refuse<S>
 where

@@ -11,7 +11,7 @@ use super::replay::{EmptyBodies, ReplayBody};
 use super::retry_loop::{OuterBudget, RetryLoop};
 use super::{ResponseFuture, RetryAfterLayer};
 use crate::context::{Context, Handshake};
-use crate::macros::inner_accessors;
+use crate::macros::{inner_accessors, service_constructors};
 use crate::{BoxError, Hosts};
 
 /// A service that obeys Retry-After; see the [module](crate::retry_after).
@@ -43,21 +43,7 @@ impl<S, C: Clone> Layer<S> for RetryAfterLayer<C> {
     }
 }
 
-impl<S> RetryAfter<S> {
-    /// Wraps `inner` so that `hosts` pause as they ask for it.
-    #[must_use]
-    pub fn new(inner: S, hosts: Hosts) -> Self {
-        RetryAfterLayer::new(hosts).layer(inner)
-    }
-}
-
-impl RetryAfter<()> {
-    /// Shortcut for [`RetryAfterLayer::new`].
-    #[must_use]
-    pub fn layer(hosts: Hosts) -> RetryAfterLayer {
-        RetryAfterLayer::new(hosts)
-    }
-}
+service_constructors!(RetryAfter, RetryAfterLayer, hosts: Hosts);
 
 impl<S, C, ReqBody, ResBody> Service<Request<ReqBody>> for RetryAfter<S, C>
 where

@@ -17,7 +17,7 @@ use super::{ResponseFuture, RobotsLayer};
 use crate::BoxError;
 use crate::context::{Context, purpose};
 use crate::facts::Facts;
-use crate::macros::inner_accessors;
+use crate::macros::{inner_accessors, service_constructors};
 use crate::ready::{ready, send};
 use crate::start_check::{StartCheck, StartDecision};
 
@@ -39,21 +39,7 @@ impl<S> Layer<S> for RobotsLayer {
     }
 }
 
-impl<S> Robots<S> {
-    /// Checks the requests to `inner`, with the defaults of the layer.
-    #[must_use]
-    pub fn new(inner: S) -> Self {
-        RobotsLayer::new().layer(inner)
-    }
-}
-
-impl Robots<()> {
-    /// Shortcut for [`RobotsLayer::new`].
-    #[must_use]
-    pub fn layer() -> RobotsLayer {
-        RobotsLayer::new()
-    }
-}
+service_constructors!(Robots, RobotsLayer);
 
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for Robots<S>
 where

@@ -7,6 +7,7 @@ use tower_layer::Layer;
 use super::{SignConfig, SignLayer};
 use crate::context::Context;
 use crate::head::{HeadService, OnHead};
+use crate::macros::service_constructors;
 
 /// The service of [`SignLayer`].
 pub type Sign<S> = HeadService<S, SignConfig>;
@@ -19,21 +20,7 @@ impl<S> Layer<S> for SignLayer {
     }
 }
 
-impl<S> Sign<S> {
-    /// Signs the requests to `inner` with `signer`.
-    #[must_use]
-    pub fn new(inner: S, signer: Signer) -> Self {
-        SignLayer::new(signer).layer(inner)
-    }
-}
-
-impl Sign<()> {
-    /// Shortcut for [`SignLayer::new`].
-    #[must_use]
-    pub fn layer(signer: Signer) -> SignLayer {
-        SignLayer::new(signer)
-    }
-}
+service_constructors!(Sign, SignLayer, signer: Signer);
 
 impl OnHead for SignConfig {
     type Pending = ();

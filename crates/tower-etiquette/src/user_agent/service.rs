@@ -12,6 +12,7 @@ use super::{UserAgentConfig, UserAgentLayer};
 use crate::Identity;
 use crate::context::Context;
 use crate::head::{HeadService, OnHead};
+use crate::macros::service_constructors;
 
 /// The service of [`UserAgentLayer`].
 pub type UserAgent<S> = HeadService<S, UserAgentConfig>;
@@ -24,21 +25,7 @@ impl<S> Layer<S> for UserAgentLayer {
     }
 }
 
-impl<S> UserAgent<S> {
-    /// Names the requests to `inner` after `identity`.
-    #[must_use]
-    pub fn new(inner: S, identity: Identity) -> Self {
-        UserAgentLayer::new(identity).layer(inner)
-    }
-}
-
-impl UserAgent<()> {
-    /// Shortcut for [`UserAgentLayer::new`].
-    #[must_use]
-    pub fn layer(identity: Identity) -> UserAgentLayer {
-        UserAgentLayer::new(identity)
-    }
-}
+service_constructors!(UserAgent, UserAgentLayer, identity: Identity);
 
 impl OnHead for UserAgentConfig {
     type Pending = Option<Box<GrantedRequest>>;
