@@ -72,6 +72,26 @@ impl fmt::Display for TooManyRedirects {
 
 impl StdError for TooManyRedirects {}
 
+/// An attempt took longer than one of its timeouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimedOut {
+    Head,
+    Idle,
+    Total,
+}
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Head => "timed out before the response head",
+            Self::Idle => "timed out within the response body",
+            Self::Total => "timed out before the end of the response",
+        })
+    }
+}
+
+impl StdError for TimedOut {}
+
 /// A connection could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -10,21 +10,16 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use etiquette_core::decide::address::{self, AddressRefused};
 use etiquette_core::{Origin, Refusal};
-use http::{Request, Response};
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
-use hyper_util::client::legacy::connect::{CaptureConnection, HttpInfo, capture_connection};
-use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower_service::Service;
 
 use super::error::{ConnectError, LookupError};
 use crate::BoxError;
-use crate::context::AtAddress;
 use crate::hosts::{Locate, Located};
 
 /// How long a look-up counts.
@@ -271,63 +266,6 @@ impl Locate for HeldNames {
 impl fmt::Debug for HeldNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HeldNames").finish_non_exhaustive()
-    }
-}
-
-/// Lets go of connections that lead elsewhere than to the address in whose budget a request is: after a name has moved,
-/// the pool may still have one to where it was.
-#[derive(Clone, Debug)]
-pub(super) struct KeepToAddress<S>(pub(super) S);
-
-impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for KeepToAddress<S>
-where
-    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
-{
-    type Response = Response<ResBody>;
-    type Error = S::Error;
-    type Future = KeptFuture<S::Future>;
-
-    fn poll_ready(&mut self, task: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(task)
-    }
-
-    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        let address = request.extensions().get().copied();
-        let kept = address.map(|AtAddress(address)| (address, capture_connection(&mut request)));
-        KeptFuture {
-            response: self.0.call(request),
-            kept,
-        }
-    }
-}
-
-pin_project! {
-    /// Waits for a response head.
-    pub(super) struct KeptFuture<F> {
-        #[pin]
-        response: F,
-        kept: Option<(IpAddr, CaptureConnection)>,
-    }
-}
-
-impl<F, ResBody, E> Future for KeptFuture<F>
-where
-    F: Future<Output = Result<Response<ResBody>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
-        let response = ready!(this.response.poll(task));
-        if let (Ok(response), Some((address, connection))) = (&response, this.kept) {
-            let reached = response.extensions().get::<HttpInfo>();
-            if reached.is_some_and(|reached| reached.remote_addr().ip() != *address)
-                && let Some(connection) = &*connection.connection_metadata()
-            {
-                connection.poison();
-            }
-        }
-        Poll::Ready(response)
     }
 }
 
