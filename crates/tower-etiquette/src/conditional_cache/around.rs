@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use crate::BoxError;
-use crate::passed::Passed;
+use crate::boxed::BytesBody;
 
 pin_project! {
     /// Stored bytes, those of `body`, and stored ones again. A body that does not have exactly the bytes that were
@@ -17,7 +17,7 @@ pin_project! {
     pub(super) struct Around<B> {
         before: Bytes,
         #[pin]
-        body: Passed<B>,
+        body: BytesBody<B>,
         left: u64,
         ended: bool,
         after: Bytes,
@@ -28,7 +28,7 @@ impl<B> Around<B> {
     pub(super) fn new(before: Bytes, body: B, promised: u64, after: Bytes) -> Self {
         Self {
             before,
-            body: Passed::new(body),
+            body: BytesBody::new(body),
             left: promised,
             ended: false,
             after,

@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use super::pieces::Pieces;
 use super::stream::{Reader, Upstream};
 use crate::BoxError;
-use crate::passed::Passed;
+use crate::boxed::BytesBody;
 
 pin_project! {
     /// The body of a response that has been through the cache: stored, being stored while it is read, or passed on.
@@ -27,7 +27,7 @@ pin_project! {
 pin_project! {
     #[project = KindProj]
     enum Kind<B> {
-        Passing { #[pin] body: Passed<B> },
+        Passing { #[pin] body: BytesBody<B> },
         Answer { answer: Answer },
     }
 }
@@ -44,7 +44,7 @@ impl<B> ResponseBody<B> {
     pub(super) fn passing(body: B) -> Self {
         Self {
             kind: Kind::Passing {
-                body: Passed::new(body),
+                body: BytesBody::new(body),
             },
         }
     }

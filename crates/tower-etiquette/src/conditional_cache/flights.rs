@@ -12,7 +12,7 @@ use http::Response;
 
 use super::body::Answer;
 use super::stream::Stream;
-use crate::flight::{Beacon, Flight};
+use crate::flight::{Flight, WeakFlight};
 use crate::{BoxError, Facts};
 
 /// What became of a request to the origin.
@@ -117,7 +117,7 @@ struct Slot {
 }
 
 enum UnderWay {
-    Head(Beacon<Landed>),
+    Head(WeakFlight<Landed>),
     Body(Weak<Stream>),
 }
 
@@ -171,7 +171,7 @@ impl Flights {
         let flight = make(ticket);
         // The slot of one who went alone would hide the one that others can join.
         if !alone || !table.slots.contains_key(key) {
-            let under_way = UnderWay::Head(flight.beacon());
+            let under_way = UnderWay::Head(flight.downgrade());
             table.slots.insert(key.clone(), Slot { id, under_way });
         }
         Entered::Lead(flight)

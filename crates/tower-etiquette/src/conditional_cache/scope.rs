@@ -61,7 +61,7 @@ impl<St: ResponseStore> Scope<St> {
 
     /// Forgets all that is stored for a URL that has changed.
     pub(super) async fn forget_all(cache: &St, key: &ResponseKey) {
-        events::taken(STORE, FORGET, cache.remove(key, None).await);
+        events::store_result(STORE, FORGET, cache.remove(key, None).await);
     }
 
     /// Whether a person asked.
@@ -77,7 +77,7 @@ impl<St: ResponseStore> Scope<St> {
         wishes: &RequestDirectives,
         now: &Now,
     ) -> Vec<Variant> {
-        let cached = events::taken(STORE, "look up a response", self.cache.get(key).await);
+        let cached = events::store_result(STORE, "look up a response", self.cache.get(key).await);
         let mut cached = cached.unwrap_or_default();
         let Some(session) = &self.session else {
             return cached;
@@ -103,7 +103,7 @@ impl<St: ResponseStore> Scope<St> {
             Some(Some(store)) => store.get(key).await,
             Some(None) => return Vec::new(),
         };
-        events::taken(STORE, "look up a response", kept).unwrap_or_default()
+        events::store_result(STORE, "look up a response", kept).unwrap_or_default()
     }
 
     /// The body of a variant that came without one.
@@ -112,7 +112,7 @@ impl<St: ResponseStore> Scope<St> {
             Some(body) => Some(body.clone()),
             None => {
                 let body = self.cache.body(key, &variant.head).await;
-                events::taken(STORE, "read a body", body).flatten()
+                events::store_result(STORE, "read a body", body).flatten()
             }
         }
     }
@@ -125,7 +125,7 @@ impl<St: ResponseStore> Scope<St> {
         from: u64,
     ) -> Option<Box<dyn BodyReader>> {
         let reader = self.cache.read(key, &variant.head, from).await;
-        events::taken(STORE, "read a body", reader).flatten()
+        events::store_result(STORE, "read a body", reader).flatten()
     }
 
     /// Begins to store a body that is too large to be held. A session keeps none.
@@ -147,7 +147,7 @@ impl<St: ResponseStore> Scope<St> {
         replaced: Vec<Selecting>,
     ) {
         let kept = writer.finish(head, replaced).await;
-        events::taken(STORE, "keep a response", kept);
+        events::store_result(STORE, "keep a response", kept);
     }
 
     /// Keeps a response. A store that fails has not kept it: what is not stored is asked for again.
@@ -163,7 +163,7 @@ impl<St: ResponseStore> Scope<St> {
             Some(Some(store)) => store.put(key, head, body, replaced).await,
             Some(None) => Ok(()),
         };
-        events::taken(STORE, "keep a response", kept);
+        events::store_result(STORE, "keep a response", kept);
     }
 
     /// Replaces the head of a variant. A store that fails has its old one still, which is stale, and asked about again.
@@ -173,7 +173,7 @@ impl<St: ResponseStore> Scope<St> {
             Some(Some(store)) => store.update(key, old, head).await,
             Some(None) => Ok(()),
         };
-        events::taken(STORE, "update a response", kept);
+        events::store_result(STORE, "update a response", kept);
     }
 
     /// Forgets a variant. What a store could not forget is stale, and asked about again.
@@ -183,6 +183,6 @@ impl<St: ResponseStore> Scope<St> {
             Some(Some(store)) => store.remove(key, Some(which)).await,
             Some(None) => Ok(()),
         };
-        events::taken(STORE, FORGET, gone);
+        events::store_result(STORE, FORGET, gone);
     }
 }

@@ -27,7 +27,7 @@ use super::layer::Shared;
 use super::pieces::{Pieces, StoredBody};
 use super::scope::Scope;
 use super::stream::{Reader, Stream};
-use crate::events::{self, Event};
+use crate::events;
 use crate::flight::Flight;
 use crate::ready::ready;
 use crate::{BoxError, Facts};
@@ -488,10 +488,7 @@ impl<St: ResponseStore> Site<St> {
     }
 
     fn not_stored(&self, parts: &Parts) -> BoxError {
-        events::tell(|| Event::Cached {
-            host: parts.uri.host().unwrap_or_default(),
-            result: "not_stored",
-        });
+        events::cached(parts.uri.host().unwrap_or_default(), None);
         match Origin::of(&parts.uri) {
             Ok(origin) => Box::new(Refusal::from(NotStored::new(origin))),
             Err(_) => BoxError::from("nothing is stored for a request that has no origin"),

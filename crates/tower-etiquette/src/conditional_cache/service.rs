@@ -27,8 +27,8 @@ use super::memory::MemoryStore;
 use super::pieces::StoredBody;
 use super::scope::Scope;
 use super::serve::{Site, serve};
-use crate::events::{self, Event};
-use crate::ext::Context as RequestContext;
+use crate::context::Context as RequestContext;
+use crate::events;
 use crate::ready::ready;
 use crate::{BoxError, Facts};
 
@@ -150,7 +150,11 @@ where
         let background = Arc::clone(&self.background);
         let inner = self.inner.clone();
         ResponseFuture::waiting(async move {
-            let host = parts.uri.host().filter(|_| events::ON).map(str::to_owned);
+            let host = parts
+                .uri
+                .host()
+                .filter(|_| events::ENABLED)
+                .map(str::to_owned);
             let response = serve(site, &background, inner, parts, body, found).await?;
             let status = Facts::of(&response).and_then(Facts::cache_status);
             tell(host.as_deref(), status);
@@ -161,10 +165,7 @@ where
 
 fn tell(host: Option<&str>, status: Option<CacheStatus>) {
     if let Some(status) = status {
-        events::tell(|| Event::Cached {
-            host: host.unwrap_or_default(),
-            result: events::result_of(status),
-        });
+        events::cached(host.unwrap_or_default(), Some(status));
     }
 }
 
@@ -173,7 +174,7 @@ fn key_of_answerable<B: Body>(request: &Request<B>) -> Option<ResponseKey> {
     let reads_robots = request
         .extensions()
         .get::<RequestContext>()
-        .is_some_and(|context| context.reads_robots_txt);
+        .is_some_and(|context| context.fetches_robots_txt);
     let method = request.method();
     let fits = (*method == Method::GET || *method == Method::HEAD)
         && !reads_robots

@@ -366,7 +366,7 @@ async fn write_all(
 ) -> Option<Box<dyn BodyWriter>> {
     for bytes in bytes {
         let written = writer.write(bytes).await;
-        writer = events::taken(STORE, "keep a response", written)?;
+        writer = events::store_result(STORE, "keep a response", written)?;
     }
     Some(writer)
 }

@@ -15,7 +15,7 @@ use super::line::Line;
 use super::queue::{Class, Denied, Position, Queue};
 use super::shared::View;
 use super::sync::{Mutex, MutexGuard};
-use crate::events::{Changes, Standing, Told};
+use crate::events::{HostChanges, LastReported, PaceSnapshot};
 
 /// How many APIs of one host are in use at a time. A program declares few.
 const MOST_APIS: usize = 16;
@@ -47,7 +47,7 @@ pub(super) struct Core {
     apis: Vec<(Tap, Line)>,
     /// Where hosts are shared with other processes.
     pub(super) view: Option<Box<View>>,
-    told: Told,
+    told: LastReported,
     /// What the journal has, where there is one.
     written: Option<Box<HostMark>>,
 }
@@ -94,7 +94,7 @@ impl Host {
             name: name.into(),
             policy,
             core: Mutex::new(Core {
-                told: Told::of(&state),
+                told: LastReported::of(&state),
                 state,
                 ..Core::default()
             }),
@@ -209,7 +209,7 @@ impl Host {
         now: Instant,
         received: &ResponseRecord,
         head_of_placed: bool,
-    ) -> Changes {
+    ) -> HostChanges {
         let mut wakers = Vec::new();
         let changes = {
             let core = &mut *self.core();
@@ -217,7 +217,7 @@ impl Host {
                 core.line(received.api).bodies += 1;
             }
             let before = core.prospects(&self.policy, now);
-            let stood = Standing::of(&mut core.state, &self.policy, now);
+            let stood = PaceSnapshot::of(&mut core.state, &self.policy, now);
             core.state.record_response(&self.policy, now, received);
             if let Some(before) = before {
                 let changed = core.prospects(&self.policy, now) != Some(before);
@@ -239,7 +239,7 @@ impl Host {
         let mut core = self.core();
         core.state.recall(record, now);
         let mark = core.state.mark(now.monotonic);
-        core.told = Told::of(&core.state);
+        core.told = LastReported::of(&core.state);
         if !record.is_from_the_future(now.wall) {
             core.written = mark.map(Box::new);
         }

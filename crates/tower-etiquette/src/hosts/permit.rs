@@ -14,7 +14,7 @@ use super::Hosts;
 use super::host::{Host, Tap};
 use super::journal::Keeping;
 use super::shared::{Lease, event};
-use crate::ext::Visit;
+use crate::visit::Visit;
 
 /// Held by a request that was started. Dropping it gives its permit back and lets the next one go on.
 #[derive(Debug)]

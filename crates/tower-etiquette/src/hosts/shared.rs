@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::host::{Core, Host};
-use crate::events::{self, Changes, Voice};
+use crate::events::{self, EventScope, HostChanges};
 
 /// While the store fails, the first of a line looks again this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ pub(super) struct Link {
     pub(super) store: Arc<dyn HostStore>,
     leases: Arc<AtomicU64>,
     clock: Arc<dyn Clock>,
-    voice: Voice,
+    event_scope: EventScope,
 }
 
 /// What asking came to.
@@ -67,12 +67,12 @@ impl Link {
     pub(super) fn new(
         store: Arc<dyn HostStore>,
         clock: Arc<dyn Clock>,
-        voice: Voice,
+        event_scope: EventScope,
         first_lease: u64,
     ) -> Self {
         Self {
             store,
-            voice,
+            event_scope,
             leases: Arc::new(AtomicU64::new(first_lease)),
             clock,
         }
@@ -120,7 +120,7 @@ impl Link {
                 core.view().started = shared.started;
                 core.view().floor = None;
                 drop(core);
-                changes.tell(self.voice, &host.name, &self.clock);
+                changes.emit(self.event_scope, &host.name, &self.clock);
                 if ask.pauses_only {
                     return Reply::Start(None);
                 }
@@ -138,7 +138,7 @@ impl Link {
                 let added = wait.mul_f64(0.1 * jitter).min(MOST_JITTER);
                 core.view().floor = Some(now + wait.min(LONGEST) + added);
                 drop(core);
-                changes.tell(self.voice, &host.name, &self.clock);
+                changes.emit(self.event_scope, &host.name, &self.clock);
                 Reply::Wait
             }
             Ok(_) => {
@@ -173,7 +173,7 @@ impl Link {
             .store
             .tell(known.seen(host, &host.policy), report)
             .await;
-        events::taken("hosts", "tell an answer", told).is_some()
+        events::store_result("hosts", "tell an answer", told).is_some()
     }
 
     /// The permit is over then for the one who asked at `asked`, a while before it is for the store.
@@ -287,7 +287,7 @@ impl Core {
             .map_or(delay, |view| delay.max(view.delay))
     }
 
-    fn hear(&mut self, now: Instant, shared: &Shared) -> Changes {
+    fn hear(&mut self, now: Instant, shared: &Shared) -> HostChanges {
         let paused = self.state.paused_until(now);
         if !shared.pause.is_zero() {
             self.state
@@ -298,7 +298,7 @@ impl Core {
         view.delay = shared.delay;
         let start = shared.since_start.and_then(|ago| now.checked_sub(ago));
         view.last_start = view.last_start.max(start);
-        Changes::shared(paused, &self.state, now)
+        HostChanges::shared(paused, &self.state, now)
     }
 
     /// The store failed: when to look again, or `None` to start on its own. A permit is reserved for the one who asks.

@@ -13,7 +13,7 @@ pub struct RobotsFacts {
 }
 
 impl RobotsFacts {
-    pub(super) fn unavailable() -> Self {
+    pub(crate) fn unavailable() -> Self {
         Self {
             robots: None,
             verdict: None,
@@ -21,7 +21,7 @@ impl RobotsFacts {
         }
     }
 
-    pub(super) fn read(
+    pub(crate) fn of_rules(
         robots: Robots,
         verdict: Option<Verdict>,
         crawl_delay: Option<Duration>,

@@ -1,4 +1,4 @@
-//! What an answer changes about a host, gathered under its lock and told after it.
+//! What a response changes about a host: compared under the host's lock, emitted after it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,24 +6,25 @@ use std::time::Instant;
 use etiquette_core::Clock;
 use etiquette_core::decide::host::{HostPolicy, HostState, ResponseRecord, Signal};
 
-use super::{Event, ON, Voice, cause_of, tell};
+use super::emit::emit_host;
+use super::event::{ENABLED, EventScope, HostEvent, cause_of};
 
-/// What has been told of a host.
+/// The backoff level of a host that was last reported.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct LastReported {
     #[cfg(any(feature = "tracing", feature = "metrics"))]
     backoff_level: u32,
 }
 
-impl Told {
+impl LastReported {
     /// Of a host that begins, or is found again, in this state.
     pub(crate) fn of(state: &HostState) -> Self {
-        let mut told = Self::default();
-        told.replace(state.backoff_level());
-        told
+        let mut reported = Self::default();
+        reported.replace(state.backoff_level());
+        reported
     }
 
-    /// Notes the backoff_level, and returns what was noted before.
+    /// Notes the backoff level, and returns what was noted before.
     fn replace(&mut self, backoff_level: u32) -> u32 {
         #[cfg(any(feature = "tracing", feature = "metrics"))]
         return std::mem::replace(&mut self.backoff_level, backoff_level);
@@ -32,27 +33,27 @@ impl Told {
     }
 }
 
-/// A host before an answer.
+/// A host before a response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing(Option<Stood>);
+pub(crate) struct PaceSnapshot(Option<Before>);
 
 #[derive(Clone, Copy, Debug)]
-struct Stood {
+struct Before {
     paused: Option<Instant>,
     blocked: bool,
     backoff_level: u32,
 }
 
-/// What the answer changed.
+/// What the response changed.
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use]
-pub(crate) struct Changes(Option<Changed>);
+pub(crate) struct HostChanges(Option<Changed>);
 
 #[derive(Clone, Copy, Debug)]
 struct Changed {
     paused: Option<(Instant, &'static str)>,
     blocked: bool,
-    /// Levels that time has forgiven since the last answer, and those that it left.
+    /// Levels that time has forgiven since the last response, and those that it left.
     forgiven: u32,
     left: u32,
     backed_off: bool,
@@ -60,12 +61,12 @@ struct Changed {
     rate: f64,
 }
 
-impl Standing {
+impl PaceSnapshot {
     pub(crate) fn of(state: &mut HostState, policy: &HostPolicy, now: Instant) -> Self {
-        Self(ON.then(|| {
+        Self(ENABLED.then(|| {
             // Applies what time alone changes.
             state.delay(policy, now);
-            Stood {
+            Before {
                 paused: state.paused_until(now),
                 blocked: state.is_blocked(policy),
                 backoff_level: state.backoff_level(),
@@ -73,17 +74,17 @@ impl Standing {
         }))
     }
 
-    /// Compares with the host after the answer.
+    /// Compares with the host after the response.
     pub(crate) fn changes(
         self,
         state: &mut HostState,
-        told: &mut Told,
+        reported: &mut LastReported,
         policy: &HostPolicy,
         now: Instant,
         received: &ResponseRecord,
-    ) -> Changes {
+    ) -> HostChanges {
         let Some(before) = self.0 else {
-            return Changes::default();
+            return HostChanges::default();
         };
         let blocked = state.is_blocked(policy);
         let cause = match received.response.signal {
@@ -93,12 +94,12 @@ impl Standing {
         };
         let paused = state.paused_until(now);
         let backoff_level = state.backoff_level();
-        Changes(Some(Changed {
+        HostChanges(Some(Changed {
             paused: paused
                 .filter(|until| before.paused < Some(*until))
                 .map(|until| (until, cause)),
             blocked: blocked && !before.blocked,
-            forgiven: told
+            forgiven: reported
                 .replace(backoff_level)
                 .saturating_sub(before.backoff_level),
             left: before.backoff_level,
@@ -109,13 +110,13 @@ impl Standing {
     }
 }
 
-impl Changes {
+impl HostChanges {
     /// A pause that another process has learnt of.
     pub(crate) fn shared(before: Option<Instant>, state: &HostState, now: Instant) -> Self {
         let paused = state
             .paused_until(now)
             .filter(|until| before < Some(*until));
-        Self(paused.filter(|_| ON).map(|until| Changed {
+        Self(paused.filter(|_| ENABLED).map(|until| Changed {
             paused: Some((until, "shared")),
             blocked: false,
             forgiven: 0,
@@ -126,39 +127,33 @@ impl Changes {
         }))
     }
 
-    pub(crate) fn tell(self, voice: Voice, host: &str, clock: &Arc<dyn Clock>) {
+    /// Emits what changed, the recovery first.
+    pub(crate) fn emit(self, scope: EventScope, host: &str, clock: &Arc<dyn Clock>) {
         let Some(changed) = self.0 else {
             return;
         };
+        let emit = |what| emit_host(scope, host, what);
         if changed.forgiven > 0 {
-            let (backoff_level, forgiven) = (changed.left, changed.forgiven);
-            tell(|| Event::Recovers {
-                voice,
-                host,
-                backoff_level,
-                forgiven,
+            emit(HostEvent::Recovered {
+                backoff_level: changed.left,
+                forgiven: changed.forgiven,
             });
         }
         if let Some((until, cause)) = changed.paused {
             let now = clock.now();
-            tell(|| Event::Paused {
-                voice,
-                host,
+            emit(HostEvent::Paused {
                 cause,
                 span: until.saturating_duration_since(now.monotonic),
                 until: now.wall_at(until),
             });
         }
         if changed.blocked {
-            tell(|| Event::Blocked { voice, host });
+            emit(HostEvent::Blocked);
         }
         if changed.backed_off {
-            let (backoff_level, rate) = (changed.backoff_level, changed.rate);
-            tell(|| Event::Struck {
-                voice,
-                host,
-                backoff_level,
-                rate,
+            emit(HostEvent::BackedOff {
+                backoff_level: changed.backoff_level,
+                rate: changed.rate,
             });
         }
     }
@@ -171,7 +166,7 @@ mod tests {
     #[test]
     #[cfg(not(any(feature = "tracing", feature = "metrics")))]
     fn costs_no_memory_when_nobody_can_listen() {
-        assert_eq!(size_of::<Told>(), 0);
+        assert_eq!(size_of::<LastReported>(), 0);
     }
 
     #[test]
@@ -184,15 +179,15 @@ mod tests {
         let policy = HostPolicy::new().jitter(0.0, 0.0);
         let start = Instant::now();
         let mut state = HostState::new();
-        let mut told = Told::of(&state);
+        let mut reported = LastReported::of(&state);
         let mut answer = |status: StatusCode, started: Instant, now: Instant| {
-            let before = Standing::of(&mut state, &policy, now);
+            let before = PaceSnapshot::of(&mut state, &policy, now);
             let answer =
                 HostResponse::read(&policy, status, &HeaderMap::new(), SystemTime::UNIX_EPOCH);
             let received = ResponseRecord::new(started, answer, true, 0.0);
             state.record_response(&policy, now, &received);
             before
-                .changes(&mut state, &mut told, &policy, now, &received)
+                .changes(&mut state, &mut reported, &policy, now, &received)
                 .0
                 .expect("somebody listens")
         };
@@ -213,7 +208,7 @@ mod tests {
         assert_eq!(late.paused, None, "the pause has not moved");
         let success = answer(StatusCode::OK, after(70), after(71));
         assert_eq!((success.backed_off, success.forgiven), (false, 0));
-        // A backoff level is forgiven and the next one made before anybody was told of either.
+        // A backoff level is forgiven and the next one made before either was reported.
         let again = answer(StatusCode::TOO_MANY_REQUESTS, after(2_000), after(2_001));
         assert_eq!((again.forgiven, again.left), (1, 0));
         assert_eq!((again.backed_off, again.backoff_level), (true, 1));
