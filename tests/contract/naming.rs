@@ -23,9 +23,8 @@ use proptest::option;
 use proptest::prelude::*;
 use tower::{ServiceExt, service_fn};
 use tower_etiquette::identity::Style;
-use tower_etiquette::{
-    BoxError, BoxedService, Etiquette, Identity, Purpose, PurposeKind, Refusal, Session,
-};
+use tower_etiquette::purpose::PurposeKind;
+use tower_etiquette::{BoxError, BoxedService, Etiquette, Identity, Purpose, Refusal, Session};
 use tower_http::follow_redirect::FollowRedirect;
 
 use crate::probe::hosts;

@@ -14,7 +14,8 @@ use http_body_util::{BodyExt, Empty};
 use tokio::time::{Instant, Sleep, sleep};
 use tower::{Service, ServiceExt};
 use tower_etiquette::identity::Identity;
-use tower_etiquette::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts, PurposeKind};
+use tower_etiquette::purpose::PurposeKind;
+use tower_etiquette::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts};
 
 /// How long the head of an answer takes, and then its body.
 pub(crate) const STEP: Duration = Duration::from_millis(40);

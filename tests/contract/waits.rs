@@ -9,9 +9,10 @@ use http::{Method, Request, Response, header};
 use http_body_util::Empty;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, Service, ServiceExt, service_fn};
+use tower_etiquette::hosts::HostSnapshot;
 use tower_etiquette::{
-    BoxError, BoxedService, Facts, HostBudgetLayer, HostPolicy, HostSnapshot, Hosts, PausedClock,
-    Refusal, RetryAfterLayer,
+    BoxError, BoxedService, Facts, HostBudgetLayer, HostPolicy, Hosts, PausedClock, Refusal,
+    RetryAfterLayer,
 };
 
 use crate::probe::{Client, DELAY};

@@ -1,6 +1,6 @@
-//! Singleflight: one piece of work that many callers wait for.
+//! One piece of work that many callers wait for.
 //!
-//! The work has no task of its own: whichever waiter the runtime polls drives it on. Dropping one waiter therefore
+//! The work has no task of its own: whichever waiter the runtime polls carries it on. Dropping one waiter therefore
 //! loses nothing, dropping the last one cancels the work, and a panic in it ends it with an error for all.
 //!
 //! Only the waiter that polled last is woken by the work; all are woken when it is done. With n waiters a piece of
@@ -35,7 +35,7 @@ pub(crate) struct Flight<T> {
     id: u64,
 }
 
-/// Finds a [`Flight`] as long as somebody waits for it.
+/// Finds a flight as long as somebody waits for it.
 pub(crate) struct WeakFlight<T>(Weak<Shared<T>>);
 
 struct Shared<T> {
@@ -53,7 +53,7 @@ type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 enum Progress<T> {
     /// Nobody polls the work at this moment.
-    Idle(Work<T>),
+    Resting(Work<T>),
     /// A waiter is polling it right now.
     Polled,
     Done(Result<T, Panicked>),
@@ -65,8 +65,8 @@ struct Signal(Mutex<Option<Waker>>);
 
 impl Wake for Signal {
     fn wake(self: Arc<Self>) {
-        let waiter = lock(&self.0).clone();
-        if let Some(waker) = waiter {
+        let carrier = lock(&self.0).clone();
+        if let Some(waker) = carrier {
             waker.wake();
         }
     }
@@ -80,7 +80,7 @@ impl<T> Flight<T> {
     /// Work that starts when a waiter is first polled.
     pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
         let state = State {
-            progress: Progress::Idle(Box::pin(work)),
+            progress: Progress::Resting(Box::pin(work)),
             waiting: BTreeMap::new(),
             next_id: 1,
         };
@@ -99,7 +99,7 @@ impl<T> Flight<T> {
         WeakFlight(Arc::downgrade(&self.shared))
     }
 
-    fn waiter(shared: Arc<Shared<T>>) -> Self {
+    fn join(shared: Arc<Shared<T>>) -> Self {
         let id = {
             let mut state = lock(&shared.state);
             let id = state.next_id;
@@ -112,8 +112,8 @@ impl<T> Flight<T> {
 
 impl<T> WeakFlight<T> {
     /// Joins the flight if somebody still waits for it; a flight that is done still answers.
-    pub(crate) fn upgrade(&self) -> Option<Flight<T>> {
-        self.0.upgrade().map(Flight::waiter)
+    pub(crate) fn join(&self) -> Option<Flight<T>> {
+        self.0.upgrade().map(Flight::join)
     }
 }
 
@@ -125,7 +125,7 @@ impl<T> Clone for WeakFlight<T> {
 
 impl<T> Clone for Flight<T> {
     fn clone(&self) -> Self {
-        Self::waiter(Arc::clone(&self.shared))
+        Self::join(Arc::clone(&self.shared))
     }
 }
 
@@ -146,7 +146,7 @@ impl<T: Clone> Future for Flight<T> {
                     state.waiting.insert(self.id, cx.waker().clone());
                     return Poll::Pending;
                 }
-                Progress::Idle(work) => {
+                Progress::Resting(work) => {
                     state.waiting.insert(self.id, cx.waker().clone());
                     work
                 }
@@ -159,7 +159,7 @@ impl<T: Clone> Future for Flight<T> {
         }));
         let result = match polled {
             Ok(Poll::Pending) => {
-                lock(&shared.state).progress = Progress::Idle(work);
+                lock(&shared.state).progress = Progress::Resting(work);
                 return Poll::Pending;
             }
             Ok(Poll::Ready(value)) => Ok(value),
@@ -183,7 +183,7 @@ impl<T> Drop for Flight<T> {
     fn drop(&mut self) {
         let next = {
             let mut state = lock(&self.shared.state);
-            // Without a waker of its own it never drove the work, and nobody relied on it.
+            // Without a waker of its own it never carried the work, and nobody relied on it.
             if state.waiting.remove(&self.id).is_none() {
                 return;
             }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn dropping_all_cancels_and_the_weak_handle_finds_nothing() {
+    async fn dropping_all_cancels_and_nobody_joins_any_more() {
         struct Guard(Arc<AtomicUsize>);
         impl Drop for Guard {
             fn drop(&mut self) {
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(dropped.load(Ordering::SeqCst), 0);
         drop(flight);
         assert_eq!(dropped.load(Ordering::SeqCst), 1);
-        assert!(weak.upgrade().is_none());
+        assert!(weak.join().is_none());
     }
 
     #[tokio::test(start_paused = true)]

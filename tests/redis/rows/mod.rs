@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use etiquette_core::store::StoreFailed;
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, Outage, Seen,
 };
 use etiquette_tests::vectors::{Report, documents};
 use tokio::runtime::{Handle, Runtime};
@@ -204,7 +204,7 @@ impl Node {
 }
 
 impl HostStore for Node {
-    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: AcquireRequest) -> HostStoreFuture<'a, Acquired> {
         self.set_clock();
         let answer = self.wait(self.store.acquire(seen, ask));
         Box::pin(std::future::ready(answer))

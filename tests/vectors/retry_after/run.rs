@@ -17,10 +17,11 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceExt};
+use tower_etiquette::hosts::GroupBy;
 use tower_etiquette::purpose::Session;
 use tower_etiquette::{
-    BoxError, ConditionalCacheLayer, GroupBy, HostBudgetLayer, HostPolicy, Hosts, Identity,
-    PausedClock, Purpose, Refusal, RetryAfterLayer, RobotsLayer, UserAgentLayer, Visit,
+    BoxError, ConditionalCacheLayer, HostBudgetLayer, HostPolicy, Hosts, Identity, PausedClock,
+    Purpose, Refusal, RetryAfterLayer, RobotsLayer, UserAgentLayer, Visit,
 };
 
 use super::scenario::{Scenario, Submit};

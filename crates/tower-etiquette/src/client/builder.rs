@@ -14,15 +14,18 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use tower_http::decompression::Decompression;
 use tower_http::follow_redirect::FollowRedirect;
+#[cfg(feature = "signatures")]
+use tower_layer::Layer;
 use tower_service::Service;
 
-use super::address::Addresses;
+use super::attempt::{Attempt, Timeouts};
 use super::body::{RequestBody, ResponseBody};
 use super::connect::{Connector, Settings};
 use super::error::Error;
-use super::limits::{Limits, Times};
-use super::names::{KeepToAddress, LookedUp, Resolve};
+use super::names::{LookedUp, Resolve};
 use super::redirect::Redirects;
+#[cfg(feature = "signatures")]
+use crate::SignLayer;
 use crate::boxed::BoxedFuture;
 use crate::conditional_cache::MemoryStore;
 use crate::hosts::Second;
@@ -58,7 +61,7 @@ impl Client {
                 timeout: Duration::from_secs(10),
                 ..Settings::default()
             },
-            times: Times {
+            timeouts: Timeouts {
                 head: Duration::from_secs(30),
                 idle: Duration::from_secs(30),
                 total: Duration::from_secs(300),
@@ -177,11 +180,11 @@ fn again(body: &RequestBody) -> Option<RequestBody> {
 pub struct ClientBuilder<St = MemoryStore> {
     stack: Stack<St>,
     connect: Settings,
-    times: Times,
+    timeouts: Timeouts,
     max_body: u64,
     max_redirects: usize,
     #[cfg(feature = "signatures")]
-    sign: Option<crate::SignLayer>,
+    sign: Option<SignLayer>,
     per_address: Option<HostPolicy>,
 }
 
@@ -219,7 +222,7 @@ impl<St: ResponseStore> ClientBuilder<St> {
         ClientBuilder {
             stack: change(self.stack),
             connect: self.connect,
-            times: self.times,
+            timeouts: self.timeouts,
             max_body: self.max_body,
             max_redirects: self.max_redirects,
             #[cfg(feature = "signatures")]
@@ -269,21 +272,21 @@ impl<St: ResponseStore> ClientBuilder<St> {
     /// How long a response head may take from the start of an attempt, connecting included; default 30 s.
     #[must_use]
     pub fn head_timeout(mut self, timeout: Duration) -> Self {
-        self.times.head = timeout;
+        self.timeouts.head = timeout;
         self
     }
 
     /// How long a site may be silent within a body; default 30 s. A caller who does not read is no silence.
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.times.idle = timeout;
+        self.timeouts.idle = timeout;
         self
     }
 
     /// How long an attempt may take from its start to the end of the body; default 5 min.
     #[must_use]
     pub fn total_timeout(mut self, timeout: Duration) -> Self {
-        self.times.total = timeout;
+        self.timeouts.total = timeout;
         self
     }
 
@@ -321,7 +324,7 @@ impl<St: ResponseStore> ClientBuilder<St> {
     #[cfg(feature = "signatures")]
     #[cfg_attr(docsrs, doc(cfg(feature = "signatures")))]
     #[must_use]
-    pub fn sign(mut self, layer: crate::SignLayer) -> Self {
+    pub fn sign(mut self, layer: SignLayer) -> Self {
         self.sign = Some(layer);
         self
     }
@@ -356,7 +359,7 @@ impl<St: ResponseStore> ClientBuilder<St> {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(90))
             .build::<_, RequestBody>(connector);
-        Ok(self.over(KeepToAddress(http)))
+        Ok(self.over(http))
     }
 
     /// How connections are made.
@@ -378,10 +381,10 @@ impl<St: ResponseStore> ClientBuilder<St> {
         ResBody: Body<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
-        let http = Addresses::new(http, self.connect.public_only);
+        let http = Attempt::new(http, self.timeouts, self.connect.public_only);
         #[cfg(feature = "signatures")]
-        let http = crate::sign::Sign::optional(http, self.sign);
-        let stack = self.stack.service(Limits::new(http, self.times));
+        let http = self.sign.unwrap_or_else(SignLayer::unsigned).layer(http);
+        let stack = self.stack.service(http);
         let service = if self.max_redirects == 0 {
             BoxedService::new(Decompression::new(stack))
         } else {

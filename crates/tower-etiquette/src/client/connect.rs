@@ -1,7 +1,6 @@
 //! Connecting: name resolution with overrides, TCP, TLS, all within one time.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -18,7 +17,8 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use tower_service::Service;
 
-use super::names::{HeldNames, LocateError, Lookup, Resolve};
+use super::error::{ConnectError, LookupError};
+use super::names::{HeldNames, Lookup, Resolve};
 use crate::BoxError;
 
 /// What the connector is made from.
@@ -34,26 +34,6 @@ pub(super) struct Settings {
     /// Whether names are held to one address.
     pub(super) by_address: bool,
 }
-
-/// A connection could not be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub(super) enum ConnectError {
-    TimedOut,
-    /// The host has addresses, but none that may be asked.
-    NotPublic(IpAddr),
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut => f.write_str("no connection in time"),
-            Self::NotPublic(address) => write!(f, "{address} is no public address"),
-        }
-    }
-}
-
-impl std::error::Error for ConnectError {}
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 
@@ -224,7 +204,7 @@ impl Service<Name> for Resolver {
             let found = match names {
                 Some(names) => {
                     let held = names.of_name(name.as_str()).await;
-                    vec![held.map_err(LocateError::into_connect_error)?]
+                    vec![held.map_err(LookupError::into_connect_error)?]
                 }
                 None => lookup.look_up(name.as_str().to_owned()).await?,
             };

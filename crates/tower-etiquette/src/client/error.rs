@@ -2,6 +2,8 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::{BoxError, Refusal};
 
@@ -31,7 +33,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the request got no response")
+        f.write_str("no response to the request")
     }
 }
 
@@ -58,15 +60,103 @@ impl StdError for Error {
 
 /// More redirects than the client follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooManyRedirects;
+pub(super) struct TooManyRedirects {
+    pub(super) max: usize,
+}
 
 impl fmt::Display for TooManyRedirects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("more redirects than this client follows")
+        write!(f, "more than {} redirects", self.max)
     }
 }
 
 impl StdError for TooManyRedirects {}
+
+/// An attempt took longer than one of its timeouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimedOut {
+    Head,
+    Idle,
+    Total,
+}
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Head => "timed out before the response head",
+            Self::Idle => "timed out within the response body",
+            Self::Total => "timed out before the end of the response",
+        })
+    }
+}
+
+impl StdError for TimedOut {}
+
+/// A connection could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub(super) enum ConnectError {
+    /// It took longer than the timeout.
+    TimedOut,
+    /// The host has addresses, but none that may be asked.
+    NotPublic(IpAddr),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("the connection timed out"),
+            Self::NotPublic(address) => write!(f, "{address} is not a public address"),
+        }
+    }
+}
+
+impl StdError for ConnectError {}
+
+/// A name could not be resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub(super) enum LookupError {
+    /// It has no address.
+    NoAddress,
+    /// It has addresses, but none that may be asked.
+    NotPublic(IpAddr),
+    /// The lookup failed, a moment ago.
+    Failed(Arc<str>),
+    /// The lookup took longer than the timeout.
+    TimedOut,
+}
+
+impl LookupError {
+    pub(super) fn of(error: &BoxError) -> Self {
+        match (error.downcast_ref(), error.downcast_ref()) {
+            (Some(Self::NoAddress), _) => Self::NoAddress,
+            (_, Some(ConnectError::NotPublic(address))) => Self::NotPublic(*address),
+            _ => Self::Failed(error.to_string().into()),
+        }
+    }
+
+    /// As a connection that is not made says it.
+    pub(super) fn into_connect_error(self) -> BoxError {
+        match self {
+            Self::NotPublic(address) => ConnectError::NotPublic(address).into(),
+            other => other.into(),
+        }
+    }
+}
+
+impl fmt::Display for LookupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAddress => f.write_str("the name has no address"),
+            Self::NotPublic(address) => write!(f, "{address} is not a public address"),
+            Self::Failed(why) => write!(f, "name lookup failed: {why}"),
+            Self::TimedOut => f.write_str("the name lookup timed out"),
+        }
+    }
+}
+
+impl StdError for LookupError {}
 
 #[cfg(test)]
 mod tests {
@@ -81,10 +171,7 @@ mod tests {
         let error = Error::new(refusal.clone().into());
         assert_eq!(Refusal::find(&error), Some(&refusal));
         assert!(format!("{error:?}").contains("no scheme"), "{error:?}");
-        let other = Error::new(TooManyRedirects.into());
-        assert_eq!(
-            format!("{other:?}"),
-            "more redirects than this client follows"
-        );
+        let other = Error::new(TooManyRedirects { max: 10 }.into());
+        assert_eq!(format!("{other:?}"), "more than 10 redirects");
     }
 }

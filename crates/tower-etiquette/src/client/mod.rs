@@ -39,16 +39,16 @@
 //! Waiting for a host's budget or for the end of a pause counts for none of them: it is bounded by the `max_wait` of
 //! [`Hosts`](crate::Hosts), and a longer wait is refused at once with the instant to come back at.
 
-mod address;
+mod attempt;
 mod body;
 mod builder;
 mod connect;
 mod error;
-mod limits;
 mod names;
 mod redirect;
 #[cfg(test)]
 mod tests;
+mod timed_body;
 
 pub use body::{BodyError, RequestBody, ResponseBody};
 pub use builder::{Client, ClientBuilder, ClientFuture, Stack};

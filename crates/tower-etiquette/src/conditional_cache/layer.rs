@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use etiquette_core::decide::cache_policy::{CachePolicy, Heuristic};
 use etiquette_core::store::ResponseStore;
-use tower_layer::Layer;
 
 use super::config::{CacheConfig, Settings};
-use super::service::ConditionalCache;
 use super::singleflight::Singleflight;
 use super::store::MemoryStore;
 use crate::{Clock, TokioClock};
@@ -163,37 +161,10 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
     }
 }
 
-impl<S, St> Layer<S> for ConditionalCacheLayer<St> {
-    type Service = ConditionalCache<S, St>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        ConditionalCache {
-            inner,
-            config: Arc::clone(&self.config),
-        }
-    }
-}
-
 impl<St> Clone for ConditionalCacheLayer<St> {
     fn clone(&self) -> Self {
         Self {
             config: Arc::clone(&self.config),
         }
-    }
-}
-
-impl<S> ConditionalCache<S> {
-    /// A private cache in memory around `inner`.
-    #[must_use]
-    pub fn new(inner: S) -> Self {
-        ConditionalCacheLayer::new().layer(inner)
-    }
-}
-
-impl ConditionalCache<()> {
-    /// Shortcut for [`ConditionalCacheLayer::new`].
-    #[must_use]
-    pub fn layer() -> ConditionalCacheLayer {
-        ConditionalCacheLayer::new()
     }
 }

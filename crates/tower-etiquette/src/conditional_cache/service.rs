@@ -12,32 +12,45 @@ use etiquette_core::{Origin, Refusal};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body;
+use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::ResponseBody;
 use super::config::CacheConfig;
 use super::context::CacheContext;
 use super::future::ResponseFuture;
+use super::layer::ConditionalCacheLayer;
 use super::lookup::Plan;
 use super::origin::{
     Fetch, InnerService, Upstream, forward, forward_head, revalidate_in_background,
 };
 use super::singleflight::Entry;
 use super::store::MemoryStore;
-use crate::events::{self, Event};
-use crate::ext::Context as RequestContext;
+use crate::context::Context as RequestContext;
+use crate::events;
 use crate::flight::Flight;
-use crate::macros::inner_accessors;
+use crate::macros::{inner_accessors, service_constructors};
 use crate::{BoxError, Facts};
 
-/// The service of [`ConditionalCacheLayer`](super::ConditionalCacheLayer).
+/// The service of [`ConditionalCacheLayer`].
 #[derive(Debug)]
 pub struct ConditionalCache<S, St = MemoryStore> {
     pub(super) inner: S,
     pub(super) config: Arc<CacheConfig<St>>,
 }
 
-inner_accessors!(ConditionalCache, St);
+inner_accessors!(ConditionalCache<S, St>);
+
+impl<S, St> Layer<S> for ConditionalCacheLayer<St> {
+    type Service = ConditionalCache<S, St>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let config = Arc::clone(&self.config);
+        ConditionalCache { inner, config }
+    }
+}
+
+service_constructors!(ConditionalCache, ConditionalCacheLayer);
 
 impl<S: Clone, St> Clone for ConditionalCache<S, St> {
     fn clone(&self) -> Self {
@@ -90,7 +103,11 @@ where
         };
         let (config, upstream) = (Arc::clone(&self.config), upstream());
         ResponseFuture::waiting(async move {
-            let host = parts.uri.host().filter(|_| events::ON).map(str::to_owned);
+            let host = parts
+                .uri
+                .host()
+                .filter(|_| events::ENABLED)
+                .map(str::to_owned);
             let response = serve(&config, context, upstream, parts, variants).await?;
             tell(host.as_deref(), &response);
             Ok(response)
@@ -103,7 +120,7 @@ fn key_of<B: Body>(request: &Request<B>) -> Option<ResponseKey> {
     let context = request.extensions().get::<RequestContext>();
     let method = request.method();
     let fits = (*method == Method::GET || *method == Method::HEAD)
-        && !context.is_some_and(|context| context.reads_robots_txt)
+        && !context.is_some_and(|context| context.fetches_robots_txt)
         && request.body().size_hint().exact() == Some(0)
         && !is_for_the_origin(request.headers());
     fits.then(|| ResponseKey::of(request.uri())).flatten()
@@ -203,10 +220,7 @@ async fn serve<St: ResponseStore>(
 }
 
 fn not_stored(parts: &Parts) -> BoxError {
-    events::tell(|| Event::Cached {
-        host: parts.uri.host().unwrap_or_default(),
-        result: "not_stored",
-    });
+    events::cached(parts.uri.host().unwrap_or_default(), None);
     match Origin::of(&parts.uri) {
         Ok(origin) => Box::new(Refusal::from(NotStored::new(origin))),
         Err(_) => BoxError::from("nothing is stored for a request that has no origin"),
@@ -214,11 +228,8 @@ fn not_stored(parts: &Parts) -> BoxError {
 }
 
 fn tell(host: Option<&str>, response: &Response<ResponseBody>) {
-    let status = Facts::of(response).and_then(Facts::cache_status);
-    if let Some(status) = status.filter(|_| events::ON) {
-        events::tell(|| Event::Cached {
-            host: host.unwrap_or_default(),
-            result: events::result_of(status),
-        });
+    if events::ENABLED {
+        let status = Facts::of(response).and_then(Facts::cache_status);
+        events::cached(host.unwrap_or_default(), status);
     }
 }

@@ -17,7 +17,7 @@ use redb::{
     TransactionError, WriteTransaction,
 };
 
-use super::DiskError;
+use super::error::DiskError;
 use crate::{BoxError, TokioClock};
 
 const NAME: &str = "etiquette.redb";
@@ -102,12 +102,12 @@ impl Database {
             .failed
             .map(|failed| now.saturating_duration_since(failed));
         if since.is_some_and(|since| since < TRY_AGAIN_AFTER) {
-            return Err("the database has failed not long ago".into());
+            return Err("the database failed less than 10 s ago".into());
         }
         state.failed = Some(now);
         let path = self.folder.join(NAME);
         let opened = panic::catch_unwind(|| redb::Database::create(path));
-        let opened = Arc::new(opened.map_err(|_| "the database's bytes make no sense")??);
+        let opened = Arc::new(opened.map_err(|_| "the database file is corrupt")??);
         state.open = Some(Arc::clone(&opened));
         Ok(opened)
     }

@@ -29,9 +29,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::decide::host::{
-    Answer, Ask, GroupBy, HostPolicy, HostSnapshot, HostState, Received,
-};
+use etiquette_core::decide::host::{HostResponse, HostState, ResponseRecord, StartOptions};
 use etiquette_core::store::host::{HostReport, HostStore};
 use etiquette_core::store::journal::HostJournal;
 use etiquette_core::vocabulary::purpose::Api;
@@ -40,12 +38,15 @@ use etiquette_core::{Clock, InvalidOrigin, Now, Origin, PurposeKind, Refusal};
 use http::{HeaderMap, StatusCode, Uri};
 
 use crate::TokioClock;
-use crate::events::{self, Changes, Voice};
+use crate::events::{self, EventScope, HostChanges};
 use host::Host;
 use journal::{Journal, Keeping};
 use shared::{Link, event};
 use table::Table;
 
+pub use etiquette_core::decide::host::{
+    GroupBy, HostPolicy, HostSnapshot, Pace, PaceReason, Signal,
+};
 pub(crate) use permit::Permit;
 pub(crate) use second::Second;
 #[cfg(feature = "client")]
@@ -68,7 +69,7 @@ struct Inner {
     keys: RandomState,
     table: Table,
     link: Option<Link>,
-    voice: Voice,
+    event_scope: EventScope,
     journal: OnceLock<Journal>,
     /// Spreads the ends of pauses; not for secrets.
     dice: AtomicU64,
@@ -84,7 +85,7 @@ pub struct HostsBuilder {
     max_hosts: usize,
     clock: Arc<dyn Clock>,
     store: Option<Arc<dyn HostStore>>,
-    voice: Voice,
+    event_scope: EventScope,
     journal: Option<Arc<dyn HostJournal>>,
 }
 
@@ -145,7 +146,7 @@ impl Hosts {
             max_hosts: MAX_HOSTS,
             clock: Arc::new(TokioClock),
             store: None,
-            voice: Voice::default(),
+            event_scope: EventScope::default(),
             journal: None,
         }
     }
@@ -181,7 +182,7 @@ impl Hosts {
         let now = self.0.clock.now();
         let due = self.find(&origin).map(|host| {
             let mut core = host.core();
-            core.due(&host.policy, now.monotonic, Ask::pace())
+            core.due(&host.policy, now.monotonic, StartOptions::pace())
         });
         Ok(due.map_or(now.wall, |due| now.wall_at(due)))
     }
@@ -239,17 +240,17 @@ impl Hosts {
         let now = self.0.clock.monotonic();
         let Some(host) = self.host(origin, now) else {
             let why = HostRefusal::HostsFull;
-            events::refused(self.0.voice, origin.host(), why, None);
+            events::refused(self.0.event_scope, origin.host(), why, None);
             return Err(HostRefused::new(origin.clone(), why, None, None).into());
         };
         if self.0.link.is_some() {
             let why = HostRefusal::Paused;
-            events::refused(self.0.voice, &host.name, why, None);
+            events::refused(self.0.event_scope, &host.name, why, None);
             return Err(HostRefused::new(origin.clone(), why, None, None).into());
         }
         match host.start_at_once(now) {
             Ok(()) => {
-                events::starts(self.0.voice, &host.name, Duration::ZERO);
+                events::started(self.0.event_scope, &host.name, Duration::ZERO);
                 let waited = Duration::ZERO;
                 let permit = Permit::new(self.clone(), host, now, waited, true, true, None);
                 Ok(Start(permit))
@@ -259,7 +260,7 @@ impl Hosts {
                 let retry_in = denied
                     .retry_at
                     .map(|at| at.saturating_duration_since(now.monotonic));
-                events::refused(self.0.voice, &host.name, denied.why, retry_in);
+                events::refused(self.0.event_scope, &host.name, denied.why, retry_in);
                 let retry_at = denied.retry_at.map(|at| now.wall_at(at));
                 Err(HostRefused::new(origin.clone(), denied.why, retry_at, None).into())
             }
@@ -293,7 +294,7 @@ impl Hosts {
                 let retry_at = Some(now.wall_at(until));
                 drop(core);
                 let retry_in = until.saturating_duration_since(now.monotonic);
-                events::refused(self.0.voice, &host.name, why, Some(retry_in));
+                events::refused(self.0.event_scope, &host.name, why, Some(retry_in));
                 Err(HostRefused::new(origin.clone(), why, retry_at, None).into())
             }
             _ => Ok(()),
@@ -315,7 +316,7 @@ impl Hosts {
     pub(crate) fn delay(&self, origin: &Origin) -> Duration {
         let now = self.0.clock.monotonic();
         match self.find(origin) {
-            Some(host) => host.core().delay(&host.policy, now, Ask::pace()),
+            Some(host) => host.core().delay(&host.policy, now, StartOptions::pace()),
             None => HostState::new().delay(&self.0.policy, now),
         }
     }
@@ -326,18 +327,23 @@ impl Hosts {
     }
 
     /// What the head of an answer says under the policy of its host.
-    pub(crate) fn read(&self, origin: &Origin, status: StatusCode, headers: &HeaderMap) -> Answer {
+    pub(crate) fn read(
+        &self,
+        origin: &Origin,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> HostResponse {
         let now = self.0.clock.now();
         let own = self
             .0
             .group_by
             .name(origin, |name| self.0.own_policies.get(name));
-        Answer::read(own.unwrap_or(&self.0.policy), status, headers, now.wall)
+        HostResponse::read(own.unwrap_or(&self.0.policy), status, headers, now.wall)
     }
 
     /// Records an answer for one who holds no permit. The answer is handed on when what comes back is done.
     #[must_use]
-    pub(crate) fn record(&self, origin: &Origin, received: &Received) -> Option<Keeping> {
+    pub(crate) fn record(&self, origin: &Origin, received: &ResponseRecord) -> Option<Keeping> {
         let now = self.0.clock.now();
         let host = self.host(origin, now.monotonic)?;
         let changes = host.answered(now.monotonic, received, false);
@@ -350,13 +356,13 @@ impl Hosts {
     }
 
     /// Tells what an answer changed.
-    fn tell(&self, host: &Host, changes: Changes) {
-        changes.tell(self.0.voice, &host.name, &self.0.clock);
+    fn tell(&self, host: &Host, changes: HostChanges) {
+        changes.emit(self.0.event_scope, &host.name, &self.0.clock);
     }
 
     /// How the events of these hosts are told.
-    pub(crate) fn voice(&self) -> Voice {
-        self.0.voice
+    pub(crate) fn event_scope(&self) -> EventScope {
+        self.0.event_scope
     }
 
     /// A number from 0 to 1.
@@ -493,7 +499,7 @@ impl HostsBuilder {
     /// many hosts for a label.
     #[cfg(feature = "metrics")]
     pub fn label_hosts(mut self, label: bool) -> Self {
-        self.voice.label_hosts = label;
+        self.event_scope.label_hosts = label;
         self
     }
 
@@ -506,7 +512,7 @@ impl HostsBuilder {
     /// Of what the budgets are, in events.
     #[cfg(feature = "client")]
     pub(crate) fn scope(mut self, scope: &'static str) -> Self {
-        self.voice.scope = scope;
+        self.event_scope.name = scope;
         self
     }
 
@@ -524,10 +530,10 @@ impl HostsBuilder {
         let dice = AtomicU64::new(keys.hash_one(0_u8));
         let first_lease = keys.hash_one(1_u8);
         let clock = Arc::clone(&self.clock);
-        let voice = self.voice;
+        let event_scope = self.event_scope;
         let link = self
             .store
-            .map(|store| Link::new(store, clock, voice, first_lease));
+            .map(|store| Link::new(store, clock, event_scope, first_lease));
         let policy = Arc::new(self.policy);
         let base = self.clock.monotonic();
         let hosts = Hosts(Arc::new(Inner {
@@ -540,7 +546,7 @@ impl HostsBuilder {
             keys,
             dice,
             link,
-            voice,
+            event_scope,
             journal: OnceLock::new(),
         }));
         if let Some(journal) = self.journal {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{ApiAsk, Ask, HostPolicy};
+use etiquette_core::decide::host::{ApiQuota, HostPolicy, StartOptions};
 use etiquette_core::vocabulary::purpose::Api;
 use etiquette_core::vocabulary::refusal::{HostRefusal, HostRefused};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
@@ -22,9 +22,11 @@ use super::queue::{Class, Denied, Position};
 use super::second::{Beside, Second};
 use super::shared::{Lease, Reply, number_of};
 use crate::BoxError;
-use crate::events::{self, Event, Voice};
-use crate::ext::{AtStart, Context, Rules, Visit};
+use crate::context::Context;
+use crate::events::{self, EventScope};
 use crate::ready::ready;
+use crate::start_check::{StartCheck, StartDecision};
+use crate::visit::Visit;
 
 /// A request that wants to start. Dropping it leaves the line and gives back what it has reserved.
 #[derive(Debug)]
@@ -32,11 +34,11 @@ pub(crate) struct Ticket {
     hosts: Hosts,
     host: Arc<Host>,
     origin: Origin,
-    rules: Option<Arc<dyn Rules>>,
+    rules: Option<Arc<dyn StartCheck>>,
     visit: Option<Visit>,
     contact: Option<Arc<str>>,
     page: bool,
-    ask: Ask,
+    ask: StartOptions,
     /// The API that has a line and a limit of its own.
     tap: Option<Tap>,
     /// The limit of an API whose line is the host's, where that is shared with other processes.
@@ -156,7 +158,7 @@ impl Ticket {
         let context = extensions.get::<Context>();
         let purpose = manner.purpose;
         let now = hosts.clock().now();
-        let reads_robots_txt = context.is_some_and(|context| context.reads_robots_txt);
+        let reads_robots_txt = context.is_some_and(|context| context.fetches_robots_txt);
         let class = match purpose {
             _ if reads_robots_txt => Class::RobotsTxt,
             PurposeKind::UserFetch => Class::Person,
@@ -165,14 +167,14 @@ impl Ticket {
         let contact = context.and_then(|context| context.contact());
         let Some(host) = hosts.host(origin, now.monotonic) else {
             let why = HostRefusal::HostsFull;
-            events::refused(hosts.voice(), origin.host(), why, None);
+            events::refused(hosts.event_scope(), origin.host(), why, None);
             return Err(HostRefused::new(origin.clone(), why, None, contact).into());
         };
         let position = host.position(class);
         let mut ask = if manner.pauses_only {
-            Ask::pauses()
+            StartOptions::pauses()
         } else {
-            Ask::pace()
+            StartOptions::pace()
         };
         ask.delay_taken = manner.paced_elsewhere;
         let (mut tap, mut policy) = (None, None);
@@ -182,11 +184,11 @@ impl Ticket {
                 policy = Some(Box::new(host.policy.within(api.limit())));
             }
             Some(api) => {
-                let api = ApiAsk::new(hosts.number_of(api), api.limit());
+                let api = ApiQuota::new(hosts.number_of(api), api.limit());
                 tap = host.tap(api, now.monotonic);
                 if tap.is_none() {
                     let why = HostRefusal::HostsFull;
-                    events::refused(hosts.voice(), &host.name, why, None);
+                    events::refused(hosts.event_scope(), &host.name, why, None);
                     return Err(HostRefused::new(origin.clone(), why, None, contact).into());
                 }
                 ask.api = Some(api);
@@ -205,7 +207,7 @@ impl Ticket {
         Ok(Self {
             hosts: hosts.clone(),
             origin: origin.clone(),
-            rules: context.and_then(|context| context.rules.clone()),
+            rules: context.and_then(|context| context.start_check.clone()),
             visit,
             contact,
             page: !reads_robots_txt,
@@ -395,24 +397,24 @@ impl Ticket {
 
     fn tell_wait(&mut self) {
         if !std::mem::replace(&mut self.waits, true) {
-            let (voice, host) = (self.voice(), &*self.host.name);
-            events::tell(|| Event::Waits { voice, host });
+            let (event_scope, host) = (self.event_scope(), &*self.host.name);
+            events::queued(event_scope, host);
         }
     }
 
     /// What is held for pauses only starts further in, and is told of only where it was held indeed.
     fn tell_start(&self, waited: Duration) {
         if self.waits || !self.ask.pauses_only {
-            events::starts(self.voice(), &self.host.name, waited);
+            events::started(self.event_scope(), &self.host.name, waited);
         }
     }
 
-    fn voice(&self) -> Voice {
-        let mut voice = self.hosts.voice();
+    fn event_scope(&self) -> EventScope {
+        let mut event_scope = self.hosts.event_scope();
         if self.ask.pauses_only {
-            voice.scope = "pause";
+            event_scope.name = "pause";
         }
-        voice
+        event_scope
     }
 
     /// Asks the rules for this moment; `false` when they have to be renewed first.
@@ -420,8 +422,8 @@ impl Ticket {
         let Some(rules) = &self.rules else {
             return Ok(true);
         };
-        match rules.at_start(now) {
-            AtStart::Go { crawl_delay } => {
+        match rules.check(now) {
+            StartDecision::Start { crawl_delay } => {
                 let longest = self.host.policy.get_max_crawl_delay();
                 if let Some(delay) = crawl_delay.filter(|delay| *delay > longest) {
                     let why = HostRefusal::CrawlDelayTooLong;
@@ -433,8 +435,8 @@ impl Ticket {
                 self.crawl_delay = Some(crawl_delay);
                 Ok(true)
             }
-            AtStart::Refuse(refusal) => Err(*refusal),
-            AtStart::Renew => Ok(false),
+            StartDecision::Refuse(refusal) => Err(*refusal),
+            StartDecision::Refresh => Ok(false),
         }
     }
 
@@ -447,7 +449,7 @@ impl Ticket {
         self.host
             .step_out(now.monotonic, self.position, self.deadline, self.ask)
             .map_err(|denied| self.refusal(now, denied))?;
-        let mut renewal = rules.renew();
+        let mut renewal = rules.refresh();
         let sent_away = poll_fn(|task| {
             if let Some(denied) = self.host.sent_away(self.position, self.ask, task.waker()) {
                 return Poll::Ready(Some(denied));
@@ -543,7 +545,7 @@ impl Ticket {
         let retry_in = denied
             .retry_at
             .map(|at| at.saturating_duration_since(now.monotonic));
-        events::refused(self.voice(), &self.host.name, denied.why, retry_in);
+        events::refused(self.event_scope(), &self.host.name, denied.why, retry_in);
         let retry_at = denied.retry_at.map(|at| now.wall_at(at));
         HostRefused::new(
             self.origin.clone(),

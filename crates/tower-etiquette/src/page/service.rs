@@ -5,7 +5,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::PurposeKind;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY,
     X_CONTENT_TYPE_OPTIONS,
@@ -14,104 +13,23 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use tower_service::Service;
 
+use super::description::Description;
 use super::negotiate;
-use super::text::{Language, Say};
 use crate::Identity;
 
 /// Serves the page that an identity's link leads to. See the [module](super). Cloning is cheap.
 #[derive(Clone, Debug)]
-pub struct DescriptionPage(Arc<Told>);
+pub struct DescriptionPage(Arc<Description>);
 
 /// The future of [`DescriptionPage`].
 pub type PageFuture = Ready<Result<Response<Full<Bytes>>, Infallible>>;
-
-/// What the page tells.
-#[derive(Clone, Debug)]
-pub(super) struct Told {
-    pub(super) token: String,
-    pub(super) user_token: Option<String>,
-    pub(super) version: String,
-    pub(super) user_agent: String,
-    /// Of page fetches for people.
-    pub(super) user_fetch_user_agent: Option<String>,
-    pub(super) url: String,
-    pub(super) contact: Option<String>,
-    pub(super) purpose: Option<String>,
-    pub(super) minutes: u64,
-    pub(super) seconds: u64,
-    pub(super) keys: Option<String>,
-}
-
-/// Something that an operator can do, with lines to paste.
-#[derive(Clone, Debug)]
-pub(super) struct Advice {
-    pub(super) heading: Say,
-    pub(super) lines: String,
-    pub(super) note: Say,
-}
-
-impl Told {
-    /// The lines for robots.txt under a name.
-    pub(super) fn lines(token: &str, rules: &str) -> String {
-        format!("User-agent: {token}\n{rules}")
-    }
-
-    /// What an operator can do, from the mildest on.
-    pub(super) fn advice(&self) -> Vec<Advice> {
-        let own = |rules| Self::lines(&self.token, rules);
-        let busy = "HTTP/1.1 429 Too Many Requests\nRetry-After: 3600".to_owned();
-        let mut advice = vec![
-            (Say::Slow, own("Crawl-delay: 10"), Say::SlowNote),
-            (Say::Pause, busy, Say::PauseNote),
-            (Say::Path, own("Disallow: /private/"), Say::PathNote),
-            (Say::Stop, own("Disallow: /"), Say::StopNote),
-        ];
-        if let Some(token) = &self.user_token {
-            let lines = Self::lines(token, "Disallow: /");
-            advice.push((Say::People, lines, Say::PeopleNote));
-        }
-        let advice = advice.into_iter().map(|(heading, lines, note)| Advice {
-            heading,
-            lines,
-            note,
-        });
-        advice.collect()
-    }
-
-    /// A sentence with its blanks filled in.
-    pub(super) fn say(&self, language: Language, what: Say) -> String {
-        language
-            .say(what)
-            .replace("{token}", &self.token)
-            .replace("{user}", self.user_token.as_deref().unwrap_or_default())
-            .replace("{minutes}", &self.minutes.to_string())
-            .replace("{seconds}", &self.seconds.to_string())
-    }
-}
 
 impl DescriptionPage {
     /// The page of `identity`. It says that a line in robots.txt acts within an hour and that a Crawl-delay is kept up
     /// to 300 s: the defaults of the layers.
     #[must_use]
     pub fn new(identity: &Identity) -> Self {
-        let name = |purpose| {
-            let name = identity.user_agent(purpose).to_str();
-            name.unwrap_or_default().to_owned()
-        };
-        let user_token = identity.user_token();
-        Self(Arc::new(Told {
-            token: identity.token().to_string(),
-            user_token: user_token.map(ToString::to_string),
-            version: identity.version().to_owned(),
-            user_agent: name(PurposeKind::Crawl),
-            user_fetch_user_agent: user_token.map(|_| name(PurposeKind::UserFetch)),
-            url: identity.url().to_owned(),
-            contact: identity.contact().map(str::to_owned),
-            purpose: identity.purpose().map(str::to_owned),
-            minutes: 60,
-            seconds: 300,
-            keys: None,
-        }))
+        Self(Arc::new(Description::new(identity)))
     }
 
     /// Within which time a line in robots.txt acts: the longest life of a copy that the client is configured with.
@@ -187,6 +105,7 @@ impl<B> Service<Request<B>> for DescriptionPage {
 
 #[cfg(test)]
 mod tests {
+    use super::super::text::{Language, Say};
     use super::*;
 
     fn page() -> DescriptionPage {
@@ -251,7 +170,7 @@ mod tests {
             assert_eq!(headers["vary"], "accept, accept-language");
             let json = page().0.json(language);
             for what in [Say::Title, Say::Slow, Say::StopNote, Say::VerifyNote] {
-                let said = crate::json::Json(&page().0.say(language, what)).to_string();
+                let said = crate::json::Text(&page().0.say(language, what)).to_string();
                 assert!(json.contains(&said), "{said} {json}");
             }
         }

@@ -4,14 +4,17 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use etiquette_core::Origin;
 use etiquette_core::decide::robots_txt::RobotsRecord;
+use etiquette_core::{Origin, Refusal};
 use etiquette_robots::ProductToken;
 
-use super::reading::Outcome;
 use crate::flight::{Flight, WeakFlight};
 
-/// A copy is kept for an origin and the tokens that it was read for: a site may tell two clients different things.
+/// What a fetch leaves for those who waited for it. `Err`: nothing was fetched because the host does not admit the
+/// request; the record has not changed.
+pub(super) type FetchResult = Result<(), Refusal>;
+
+/// A copy is kept for an origin and the tokens that it was fetched for: a site may tell two clients different things.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) origin: Origin,
@@ -25,7 +28,7 @@ pub(super) struct Tokens {
     pub(super) user: Option<ProductToken>,
 }
 
-/// One origin's record and the reading that is under way, if one is.
+/// One origin's record and the fetch that is under way, if one is.
 #[derive(Default)]
 pub(super) struct Slot {
     state: Mutex<State>,
@@ -35,7 +38,7 @@ pub(super) struct Slot {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) record: RobotsRecord,
-    reading: Option<WeakFlight<Outcome>>,
+    fetch: Option<WeakFlight<FetchResult>>,
 }
 
 impl Slot {
@@ -43,22 +46,25 @@ impl Slot {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the reading that is under way, or starts one.
-    pub(super) fn join_or_start(&self, start: impl FnOnce() -> Flight<Outcome>) -> Flight<Outcome> {
+    /// Joins the fetch that is under way, or starts one.
+    pub(super) fn join_or_start(
+        &self,
+        start: impl FnOnce() -> Flight<FetchResult>,
+    ) -> Flight<FetchResult> {
         let mut state = self.lock();
-        if let Some(flight) = state.reading.as_ref().and_then(WeakFlight::upgrade) {
+        if let Some(flight) = state.fetch.as_ref().and_then(WeakFlight::join) {
             return flight;
         }
         let flight = start();
-        state.reading = Some(flight.downgrade());
+        state.fetch = Some(flight.downgrade());
         flight
     }
 }
 
 impl State {
-    /// The reading has ended: who comes from now on starts a new one.
-    pub(super) fn reading_ended(&mut self) {
-        self.reading = None;
+    /// The fetch has ended: who comes from now on starts a new one.
+    pub(super) fn fetch_ended(&mut self) {
+        self.fetch = None;
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use http::StatusCode;
 use http::header::{EXPIRES, LAST_MODIFIED};
 
-use super::date::parse_http_date;
 use super::directives::ResponseDirectives;
 use super::policy::CachePolicy;
 use super::stored::StoredResponse;
+use crate::field::date::parse_strict;
 
 impl CachePolicy {
     /// How long a response is fresh, by its own word or by these settings (RFC 9111, 4.2.1 and 4.2.2).
@@ -43,7 +43,7 @@ impl StoredResponse {
         let stated = says.s_maxage.filter(|_| shared).or(says.max_age);
         stated.or_else(|| {
             let expires = self.headers().get(EXPIRES)?.as_bytes();
-            let life = parse_http_date(expires, self.initial_age().response_time)
+            let life = parse_strict(expires, self.initial_age().response_time)
                 .and_then(|end| end.duration_since(self.date()).ok());
             Some(life.unwrap_or(Duration::ZERO))
         })
@@ -52,7 +52,7 @@ impl StoredResponse {
     /// How long it had not been modified when it was sent, if it says so.
     fn unmodified_for(&self) -> Option<Duration> {
         let modified = self.headers().get(LAST_MODIFIED)?.as_bytes();
-        let modified = parse_http_date(modified, self.initial_age().response_time)?;
+        let modified = parse_strict(modified, self.initial_age().response_time)?;
         self.date().duration_since(modified).ok()
     }
 }

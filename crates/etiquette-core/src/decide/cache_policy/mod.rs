@@ -30,7 +30,6 @@
 
 mod combine;
 mod connection;
-mod date;
 mod directives;
 mod freshen;
 mod freshness;
@@ -53,7 +52,6 @@ mod validators;
 mod vary;
 
 pub use connection::remove_connection_fields;
-pub use date::parse_http_date;
 pub use directives::{Qualifiable, RequestDirectives, ResponseDirectives};
 pub use policy::{CachePolicy, Heuristic};
 pub use range::{ContentRange, Extent};

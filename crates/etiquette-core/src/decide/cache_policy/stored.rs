@@ -6,11 +6,11 @@ use http::header::{AGE, DATE, HeaderMap, HeaderValue};
 use http::{StatusCode, Version};
 
 use super::connection::remove_connection_fields;
-use super::date::parse_http_date;
 use super::directives::{Qualifiable, ResponseDirectives, members, seconds};
 use super::range::Extent;
 use super::vary::Selecting;
 use crate::Now;
+use crate::field::date::{self, parse_strict};
 
 /// The times from which the age of a response is calculated (RFC 9111, 4.2.3).
 #[derive(Clone, Copy, Debug)]
@@ -243,16 +243,13 @@ fn age_field(headers: &HeaderMap) -> Duration {
 }
 
 fn stated_date(headers: &HeaderMap, now: SystemTime) -> Option<SystemTime> {
-    parse_http_date(headers.get(DATE)?.as_bytes(), now)
+    parse_strict(headers.get(DATE)?.as_bytes(), now)
 }
 
 /// The field value of a wall time.
 #[must_use]
 pub fn http_date(at: SystemTime) -> HeaderValue {
-    // The formatter knows the years 1970 to 9999 only.
-    let last = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
-    let text = httpdate::fmt_http_date(at.clamp(SystemTime::UNIX_EPOCH, last));
-    HeaderValue::from_str(&text).expect("a date is a field value")
+    HeaderValue::from_str(&date::format(at)).expect("a date is a field value")
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 use http::HeaderName;
 use http::header::{ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LAST_MODIFIED};
 
-use super::date::parse_http_date;
 use super::directives::members;
+use crate::field::date::parse_strict;
 
 /// An entity tag without its weakness flag. Tags that lack quotes are compared as they are.
 fn opaque(tag: &[u8]) -> &[u8] {
@@ -41,7 +41,7 @@ pub(super) fn if_none_match(request: &HeaderMap) -> impl Iterator<Item = &[u8]> 
 
 /// The date in a field.
 pub(super) fn date(headers: &HeaderMap, name: HeaderName, now: SystemTime) -> Option<SystemTime> {
-    parse_http_date(headers.get(name)?.as_bytes(), now)
+    parse_strict(headers.get(name)?.as_bytes(), now)
 }
 
 /// Whether a response can be validated.
@@ -76,7 +76,7 @@ pub(super) fn compare(stored: &HeaderMap, new: &HeaderMap, now: SystemTime) -> C
             let (Some(old), Some(new)) = (stored.get(LAST_MODIFIED), new.get(LAST_MODIFIED)) else {
                 return Compared::Unknown;
             };
-            let dated = |value: &HeaderValue| parse_http_date(value.as_bytes(), now);
+            let dated = |value: &HeaderValue| parse_strict(value.as_bytes(), now);
             old == new || dated(old).is_some_and(|old| dated(new) == Some(old))
         }
     };

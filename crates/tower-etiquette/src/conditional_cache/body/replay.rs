@@ -20,7 +20,7 @@ impl StoredChunks {
     /// The first `length` bytes of a reader; `None` when the store does not give the first of them, so that the origin
     /// can still be asked.
     pub(crate) async fn open(reader: Box<dyn BodyReader>, length: u64) -> Option<Self> {
-        let opened = events::taken(STORE, "read a body", reader.next().await);
+        let opened = events::store_result(STORE, "read a body", reader.next().await);
         let (first, rest) = opened.flatten()?;
         Some(Self {
             first: Some(first),

@@ -67,7 +67,7 @@ impl Chunks {
     async fn write(mut self) -> Option<Self> {
         for chunk in std::mem::take(&mut self.unwritten) {
             let written = self.writer.write(chunk).await;
-            self.writer = events::taken(STORE, "keep a response", written)?;
+            self.writer = events::store_result(STORE, "keep a response", written)?;
         }
         Some(self)
     }

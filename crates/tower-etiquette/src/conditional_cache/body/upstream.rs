@@ -5,7 +5,7 @@ use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;
 
 use crate::BoxError;
-use crate::passed::Passed;
+use crate::boxed::BytesBody;
 
 pub(crate) type UpstreamBody = UnsyncBoxBody<Bytes, BoxError>;
 
@@ -14,5 +14,5 @@ where
     B: Body + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    UnsyncBoxBody::new(Passed::new(body))
+    UnsyncBoxBody::new(BytesBody::new(body))
 }

@@ -11,7 +11,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::super::body::{UpstreamBody, boxed};
-use crate::ready::ready;
+use crate::ready::send;
 use crate::{BoxError, Clock, Facts};
 
 /// Who sends requests towards the origin.
@@ -49,10 +49,9 @@ where
     ResBody::Error: Into<BoxError>,
 {
     async fn send(&mut self, parts: Parts) -> Result<Fetched, BoxError> {
-        ready(&mut self.service).await.map_err(Into::into)?;
         let request = Request::from_parts(parts, self.body.take().unwrap_or_default());
         let request_time = self.clock.now();
-        let response = self.service.call(request).await.map_err(Into::into)?;
+        let response = send(&mut self.service, request).await?;
         let facts = response.extensions().get::<Facts>();
         let times = ResponseTimes {
             request_time,

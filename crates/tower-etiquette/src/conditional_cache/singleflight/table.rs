@@ -150,7 +150,7 @@ impl FlightTable {
 impl Joinable {
     fn join(&self) -> Option<Entry> {
         match self {
-            Self::Head(flight) => flight.upgrade().map(Entry::Follower),
+            Self::Head(flight) => flight.join().map(Entry::Follower),
             Self::Body(tee) => tee.upgrade().map(Entry::Reader),
         }
     }

@@ -164,7 +164,7 @@ impl<St: ResponseStore> Partition<St> {
 
 /// What a store returned; tells of a failure.
 fn checked<T>(doing: &'static str, outcome: Result<T, StoreFailed>) -> Option<T> {
-    events::taken(STORE, doing, outcome)
+    events::store_result(STORE, doing, outcome)
 }
 
 /// Removes all that is stored for a URL that has changed.

@@ -24,7 +24,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{ConditionalCacheLayer, MemoryStore, ResponseBody, ResponseFuture};
-use crate::ext::Context as RequestContext;
+use crate::context::Context as RequestContext;
 use crate::{BoxError, Facts};
 
 /// A body whose chunks come one second apart; an empty chunk is an error.
@@ -412,7 +412,7 @@ async fn readings_of_robots_txt_pass_untouched() {
     let client = site.behind(&layer);
     for _ in 0..2 {
         let mut request = get();
-        RequestContext::of(request.extensions_mut()).reads_robots_txt = true;
+        RequestContext::of(request.extensions_mut()).fetches_robots_txt = true;
         let response = client.clone().oneshot(request).await.unwrap();
         assert!(!response.headers().contains_key("cache-status"));
         text(response).await;
