@@ -12,7 +12,8 @@ use std::time::{Duration, Instant, SystemTime};
 use etiquette_core::Now;
 use etiquette_core::decide::host::{Answer, Ask, Decision, HostPolicy, HostState, Received};
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, Seen, Shared, Step,
+    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, LeaseUpdate, LocalView,
+    SharedView,
 };
 use http::header::{HeaderMap, RETRY_AFTER};
 use proptest::prelude::*;
@@ -222,8 +223,8 @@ impl Pair<'_> {
         Answer::read(&self.policy, status, &headers, SystemTime::UNIX_EPOCH)
     }
 
-    fn seen(&self, knows: bool) -> Seen<'_> {
-        let mut seen = Seen::new(&self.name, &self.policy);
+    fn seen(&self, knows: bool) -> LocalView<'_> {
+        let mut seen = LocalView::new(&self.name, &self.policy);
         if knows {
             let now = self.now();
             let ago = |at: Instant| now.saturating_duration_since(at);
@@ -297,7 +298,7 @@ impl Pair<'_> {
         self.compare_memory()
     }
 
-    fn compare(&mut self, shared: &Shared) -> Outcome {
+    fn compare(&mut self, shared: &SharedView) -> Outcome {
         let now = self.now();
         let pace = self.state.pace(&self.policy, now);
         let later = most_later(pace.delay, pace.rate);
@@ -354,12 +355,12 @@ impl Pair<'_> {
         let step = if unused {
             // In memory the start is not undone either: the next one keeps its distance.
             self.state.unreserve();
-            Step::Unused(lease)
+            LeaseUpdate::Unused(lease)
         } else {
             self.state.finish(now);
-            Step::Ended(lease)
+            LeaseUpdate::Ended(lease)
         };
-        self.tell(HostReport::new(Some(step), None)).await;
+        self.report(HostReport::new(Some(step), None)).await;
     }
 
     async fn answered(&mut self, received: &Received) {
@@ -367,12 +368,12 @@ impl Pair<'_> {
         let since = now - received.started;
         let mut told = HostEvent::new(received.answer, received.page, received.jitter, since);
         told.latency = received.timed.then_some(since);
-        self.tell(HostReport::new(None, Some(told))).await;
+        self.report(HostReport::new(None, Some(told))).await;
         self.state.answered(&self.policy, now, received);
     }
 
-    async fn tell(&self, report: HostReport) {
-        self.store.tell(self.seen(false), report).await.unwrap();
+    async fn report(&self, report: HostReport) {
+        self.store.report(self.seen(false), report).await.unwrap();
     }
 }
 

@@ -9,7 +9,9 @@ use etiquette_core::Origin;
 use etiquette_core::decide::cache_policy::{Extent, Received, Selecting, StoredResponse};
 use etiquette_core::decide::host::{Ask, HostPolicy};
 use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
-use etiquette_core::store::host::{Acquired, HostAsk, HostReport, HostStore, LeaseId, Seen, Step};
+use etiquette_core::store::host::{
+    Acquired, HostAsk, HostReport, HostStore, LeaseId, LeaseUpdate, LocalView,
+};
 use etiquette_core::store::{Claim, ResponseKey, ResponseStore, RobotsKey, RobotsStore};
 use http::{HeaderMap, StatusCode, Version};
 use tower_etiquette_redis::{Builder, Cause, Event, RedisStore};
@@ -189,7 +191,7 @@ async fn keys_hold_no_queries_and_all_of_them_vanish() {
         .unwrap();
     tokio::time::sleep(LEASE + Duration::from_millis(50)).await;
     let policy = HostPolicy::new();
-    let seen = Seen::new("site.example", &policy);
+    let seen = LocalView::new("site.example", &policy);
     let granted = store
         .acquire(seen, HostAsk::new(LeaseId(1), Ask::pace()))
         .await
@@ -240,9 +242,12 @@ pub(crate) async fn until_granted(store: &RedisStore, host: &str, first: u64) {
     let policy = HostPolicy::new().min_delay(Duration::ZERO);
     for number in 0..200 {
         let ask = HostAsk::new(LeaseId(first + number), Ask::pace());
-        if let Ok(Acquired::Granted(_)) = store.acquire(Seen::new(host, &policy), ask).await {
-            let news = HostReport::new(Some(Step::Ended(ask.lease)), None);
-            store.tell(Seen::new(host, &policy), news).await.unwrap();
+        if let Ok(Acquired::Granted(_)) = store.acquire(LocalView::new(host, &policy), ask).await {
+            let report = HostReport::new(Some(LeaseUpdate::Ended(ask.lease)), None);
+            store
+                .report(LocalView::new(host, &policy), report)
+                .await
+                .unwrap();
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -259,7 +264,7 @@ async fn a_server_that_fails_is_named_and_used_again_when_it_is_back() {
     until_granted(&store, "a.example", 0).await;
     let policy = HostPolicy::new();
     let ask = |n: u64| HostAsk::new(LeaseId(1_000 + n), Ask::pace());
-    let seen = Seen::new("a.example", &policy);
+    let seen = LocalView::new("a.example", &policy);
 
     server.signal("STOP");
     let begin = std::time::Instant::now();
@@ -344,7 +349,7 @@ async fn an_empty_server_grants_nothing_for_one_lease() {
     };
     let (store, _) = listening(brief(&server));
     let policy = HostPolicy::new().min_delay(Duration::ZERO);
-    let seen = Seen::new("a.example", &policy);
+    let seen = LocalView::new("a.example", &policy);
     until_granted(&store, "a.example", 0).await;
     let mut behind = server.connection();
     let _: () = redis::cmd("FLUSHALL").query(&mut behind).unwrap();
@@ -379,7 +384,7 @@ async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
     };
     let (store, clock) = by_its_own_clock(&server).await;
     let policy = HostPolicy::new();
-    let seen = Seen::new("a.example", &policy);
+    let seen = LocalView::new("a.example", &policy);
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
     let ask = |n: u64| HostAsk::new(LeaseId(n), Ask::pace());
     assert!(matches!(
@@ -387,7 +392,10 @@ async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
         Acquired::Granted(_)
     ));
     store
-        .tell(seen, HostReport::new(Some(Step::Ended(LeaseId(1))), None))
+        .report(
+            seen,
+            HostReport::new(Some(LeaseUpdate::Ended(LeaseId(1))), None),
+        )
         .await
         .unwrap();
     clock.fetch_sub(1_800_000_000, Ordering::SeqCst);
@@ -407,13 +415,13 @@ async fn a_server_clock_that_is_set_forward_ends_no_pause_that_a_process_knows()
     let (store, clock) = by_its_own_clock(&server).await;
     let policy = HostPolicy::new();
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
-    let mut knows = Seen::new("a.example", &policy);
+    let mut knows = LocalView::new("a.example", &policy);
     knows.pause = Duration::from_secs(600);
     let ask = |n: u64| HostAsk::new(LeaseId(n), Ask::pace());
     store.acquire(knows, ask(1)).await.unwrap();
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
     // It brings back what the server takes for past, and from then on it holds for those who do not know it.
-    for (n, seen) in [(2, knows), (3, Seen::new("a.example", &policy))] {
+    for (n, seen) in [(2, knows), (3, LocalView::new("a.example", &policy))] {
         let answer = store.acquire(seen, ask(n)).await.unwrap();
         assert!(
             matches!(answer, Acquired::Wait(wait, _) if wait == knows.pause),

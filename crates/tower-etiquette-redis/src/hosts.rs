@@ -6,7 +6,8 @@ use std::time::Duration;
 use etiquette_core::decide::host::Signal;
 use etiquette_core::store::StoreFailed;
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen, Shared, Step,
+    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, LeaseUpdate, LocalView, Outage,
+    SharedView,
 };
 use tokio::time::Instant;
 
@@ -16,7 +17,7 @@ use crate::{BUCKETS, RedisStore};
 type Row = (u8, u64, u64, u64, i64, u64, u32);
 
 impl HostStore for RedisStore {
-    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(&'a self, seen: LocalView<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
         Box::pin(async move {
             // On a clock of its own nothing is late.
             let timed = self.0.settings.clock.load(Ordering::SeqCst) == 0;
@@ -41,7 +42,7 @@ impl HostStore for RedisStore {
             });
             let row: Row = call.await?;
             let (granted, wait, pause, delay, since, started, backoff_level) = row;
-            let mut shared = Shared::default();
+            let mut shared = SharedView::default();
             shared.pause = Duration::from_micros(pause);
             shared.delay = Duration::from_micros(delay);
             shared.since_start = u64::try_from(since).ok().map(Duration::from_micros);
@@ -57,21 +58,21 @@ impl HostStore for RedisStore {
             let spaced = timed && !ask.ask.pauses_only && seen.policy.get_max_in_flight().get() > 1;
             if spaced && took > late {
                 // The next one may start sooner after this one than the delay: it is given back.
-                let step = Some(Step::Unused(ask.lease));
-                self.tell(seen, HostReport::new(step, None)).await?;
+                let step = Some(LeaseUpdate::Unused(ask.lease));
+                self.report(seen, HostReport::new(step, None)).await?;
                 return Ok(Acquired::Wait(Duration::ZERO, shared));
             }
             Ok(Acquired::Granted(shared))
         })
     }
 
-    fn tell<'a>(&'a self, seen: Seen<'a>, report: HostReport) -> HostStoreFuture<'a, ()> {
+    fn report<'a>(&'a self, seen: LocalView<'a>, report: HostReport) -> HostStoreFuture<'a, ()> {
         Box::pin(async move {
             let call = self.call("tell", seen, |call| {
-                let (lease, step) = match report.step {
-                    Some(Step::Renewed(lease)) => (self.lease_name(lease.0), "renew"),
-                    Some(Step::Ended(lease)) => (self.lease_name(lease.0), "end"),
-                    Some(Step::Unused(lease)) => (self.lease_name(lease.0), "unused"),
+                let (lease, step) = match report.lease {
+                    Some(LeaseUpdate::Renewed(lease)) => (self.lease_name(lease.0), "renew"),
+                    Some(LeaseUpdate::Ended(lease)) => (self.lease_name(lease.0), "end"),
+                    Some(LeaseUpdate::Unused(lease)) => (self.lease_name(lease.0), "unused"),
                     _ => (String::new(), "none"),
                 };
                 call.arg(lease).arg(step);
@@ -119,7 +120,7 @@ impl RedisStore {
     fn call<T: redis::FromRedisValue>(
         &self,
         operation: &'static str,
-        seen: Seen<'_>,
+        seen: LocalView<'_>,
         more: impl FnOnce(&mut redis::ScriptInvocation<'_>),
     ) -> impl Future<Output = Result<T, StoreFailed>> {
         let bucket = Self::bucket(seen.host);

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use etiquette_core::decide::host::HostRecord;
 use etiquette_core::store::StoreFailed;
-use etiquette_core::store::journal::{HostJournal, Kept};
+use etiquette_core::store::journal::{HostJournal, HostJournalFuture};
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -193,7 +193,7 @@ impl HostJournal for DiskStore {
         state.records.iter().map(record).collect()
     }
 
-    fn keep(&self, host: &str, record: Option<HostRecord>) -> Kept {
+    fn keep(&self, host: &str, record: Option<HostRecord>) -> HostJournalFuture {
         if host.len() > LONGEST_NAME {
             let failed = self.report(DOING, "its name is too long".into());
             return Box::pin(std::future::ready(Err(failed)));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use etiquette_core::Now;
 use etiquette_core::decide::host::{Answer, HostMark, Received, Signal};
-use etiquette_core::store::journal::{HostJournal, Kept};
+use etiquette_core::store::journal::{HostJournal, HostJournalFuture};
 use tokio::time::timeout;
 
 use super::Hosts;
@@ -31,7 +31,7 @@ pub(crate) struct Keeping {
     host: Arc<Host>,
     mark: Option<HostMark>,
     // Locked by nobody: it makes the whole `Sync`.
-    kept: Mutex<Kept>,
+    kept: Mutex<HostJournalFuture>,
 }
 
 impl Journal {

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use etiquette_core::decide::host::{Ask, Decision, HostPolicy, Received};
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, Seen, Shared, Step,
+    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, LeaseUpdate, LocalView,
+    SharedView,
 };
 use etiquette_core::{Clock, Origin};
 use tokio::runtime::Handle;
@@ -40,7 +41,7 @@ pub(super) struct View {
     delay: Duration,
     /// The last start of any process, as last heard.
     last_start: Option<Instant>,
-    /// [`Shared::started`] at this process's last start.
+    /// [`SharedView::started`] at this process's last start.
     started: u64,
     /// Since when it fails, and the share of a delay that is waited in addition before going on alone.
     failing: Option<(Instant, f64)>,
@@ -171,7 +172,7 @@ impl Link {
         let known = Known::of(&host.core(), self.now());
         let told = self
             .store
-            .tell(known.seen(host, &host.policy), report)
+            .report(known.seen(host, &host.policy), report)
             .await;
         events::taken("hosts", "tell an answer", told).is_some()
     }
@@ -208,7 +209,7 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.host.asked();
         if self.taken {
-            let report = HostReport::new(Some(Step::Unused(self.id)), None);
+            let report = HostReport::new(Some(LeaseUpdate::Unused(self.id)), None);
             self.link.tell_later(self.host, report);
         }
     }
@@ -232,8 +233,8 @@ impl Known {
         }
     }
 
-    fn seen<'a>(&self, host: &'a Host, policy: &'a HostPolicy) -> Seen<'a> {
-        let mut seen = Seen::new(&host.name, policy);
+    fn seen<'a>(&self, host: &'a Host, policy: &'a HostPolicy) -> LocalView<'a> {
+        let mut seen = LocalView::new(&host.name, policy);
         seen.pause = self.pause;
         seen.since_start = self.since_start;
         seen.since_end = self.since_end;
@@ -277,7 +278,7 @@ impl Core {
             .map_or(delay, |view| delay.max(view.delay))
     }
 
-    fn hear(&mut self, now: Instant, shared: &Shared) -> Changes {
+    fn hear(&mut self, now: Instant, shared: &SharedView) -> Changes {
         let paused = self.state.paused_until(now);
         if !shared.pause.is_zero() {
             self.state
@@ -392,17 +393,17 @@ impl Lease {
     }
 
     /// Says that the permit is still needed.
-    pub(super) fn renewal(&self) -> Step {
-        Step::Renewed(self.id)
+    pub(super) fn renewal(&self) -> LeaseUpdate {
+        LeaseUpdate::Renewed(self.id)
     }
 
     /// Gives the permit back; `unused` when nothing was sent.
     pub(super) fn end(mut self, unused: bool, event: Option<HostEvent>) {
         self.stop();
         let step = if unused {
-            Step::Unused(self.id)
+            LeaseUpdate::Unused(self.id)
         } else {
-            Step::Ended(self.id)
+            LeaseUpdate::Ended(self.id)
         };
         self.link
             .tell_later(&self.host, HostReport::new(Some(step), event));
@@ -416,7 +417,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if self.stop() {
-            let report = HostReport::new(Some(Step::Unused(self.id)), None);
+            let report = HostReport::new(Some(LeaseUpdate::Unused(self.id)), None);
             self.link.tell_later(&self.host, report);
         }
     }
@@ -444,7 +445,7 @@ async fn renew(link: Link, host: Arc<Host>, id: LeaseId, kept: Arc<Kept>, mut ov
         if asked >= over {
             return kept.lose();
         }
-        let told = link.tell(&host, HostReport::new(Some(Step::Renewed(id)), None));
+        let told = link.tell(&host, HostReport::new(Some(LeaseUpdate::Renewed(id)), None));
         // What takes longer than the permit lasts is of no use any more.
         let told = tokio::time::timeout(over - asked, told).await;
         if told == Ok(true) {
