@@ -13,7 +13,7 @@ use super::replay::{EmptyBodies, ReplayBody};
 use super::{ResponseFuture, RetryAfterLayer};
 use crate::events::{self, Event};
 use crate::ext::{Context, Facts, Handshake, purpose};
-use crate::hosts::{Hosts, Manner, Permit, admit, origin_of};
+use crate::hosts::{AcquireOptions, Hosts, Permit, admit, origin_of};
 use crate::ready::ready;
 use crate::{BoxError, Refusal};
 
@@ -285,7 +285,7 @@ impl Course {
             ready(&mut service).await.map_err(Into::into)?;
             return Ok((service, None));
         }
-        let manner = Manner {
+        let options = AcquireOptions {
             purpose: self.purpose,
             api: None,
             pauses_only: true,
@@ -294,7 +294,7 @@ impl Course {
             not_before,
         };
         let hosts = &self.settings.hosts;
-        let (service, permit) = admit(hosts, origin, extensions, manner, None, inner).await?;
+        let (service, permit) = admit(hosts, origin, extensions, options, None, inner).await?;
         Ok((service, Some(permit)))
     }
 
@@ -320,8 +320,8 @@ impl Course {
             None => {
                 let page = !self.robots_txt;
                 let received = Received::new(started, answer, page, jitter);
-                if let Some(keeping) = hosts.record(origin, &received.untimed()) {
-                    keeping.done().await;
+                if let Some(write) = hosts.record(origin, &received.untimed()) {
+                    write.done().await;
                 }
             }
         }

@@ -179,7 +179,7 @@ impl Asking {
     fn outlook(&self) -> Result<(), Refusal> {
         let settings = &self.shared.settings;
         match &settings.hosts {
-            Some(hosts) => hosts.outlook(&self.key.origin, self.purpose, settings.clock.now()),
+            Some(hosts) => hosts.check_pause(&self.key.origin, self.purpose, settings.clock.now()),
             None => Ok(()),
         }
     }

@@ -29,7 +29,7 @@ use crate::accept::AcceptService;
 use crate::conditional_cache::{ConditionalCache, MemoryStore};
 use crate::host_budget::HostBudget;
 #[cfg(feature = "client")]
-use crate::hosts::Second;
+use crate::hosts::AddressBudget;
 use crate::preferences::PreferencesService;
 use crate::retry_after::{EmptyBodies, ReplayBody, RetryAfter};
 use crate::user_agent::UserAgent;
@@ -110,11 +110,11 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
         self
     }
 
-    /// Keeps a second budget beside each host's own, once the hosts are settled.
+    /// Keeps a second budget for the address of each host, once the hosts are chosen.
     #[cfg(feature = "client")]
-    pub(crate) fn second(mut self, make: impl FnOnce(&Hosts) -> Second) -> Self {
-        let second = make(self.budget.get_hosts());
-        self.budget = self.budget.second(second);
+    pub(crate) fn address_budget(mut self, make: impl FnOnce(&Hosts) -> AddressBudget) -> Self {
+        let address_budget = make(self.budget.get_hosts());
+        self.budget = self.budget.address_budget(address_budget);
         self
     }
 
