@@ -10,7 +10,7 @@ use bytes::Bytes;
 use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::decide::robots_txt::StoredRobots;
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, LocalView, Outage, SharedView,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LocalView, Outage, SharedView,
 };
 use etiquette_core::store::{
     ResponseKey, ResponseStore, RobotsKey, RobotsStore, StoreFailed, StoreFuture, Variant,
@@ -118,7 +118,11 @@ impl Table {
 }
 
 impl HostStore for Table {
-    fn acquire<'a>(&'a self, seen: LocalView<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(
+        &'a self,
+        seen: LocalView<'a>,
+        ask: AcquireRequest,
+    ) -> HostStoreFuture<'a, Acquired> {
         self.note(format!("acquire {seen:?} {ask:?}"));
         Box::pin(std::future::ready(Ok(Acquired::Granted(
             SharedView::default(),

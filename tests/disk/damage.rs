@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use etiquette_core::Origin;
 use etiquette_core::decide::cache_policy::Selecting;
-use etiquette_core::decide::host::{Answer, HostPolicy, HostRecord, HostState, Received, Signal};
+use etiquette_core::decide::host::{
+    HostPolicy, HostRecord, HostResponse, HostState, ResponseRecord, Signal,
+};
 use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
 use etiquette_core::store::journal::HostJournal;
 use etiquette_core::store::{ResponseStore, RobotsKey, RobotsStore};
@@ -49,11 +51,11 @@ fn paused() -> HostRecord {
         monotonic: std::time::Instant::now(),
         wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_784_550_000),
     };
-    let mut answer = Answer::failure();
+    let mut answer = HostResponse::failure();
     answer.signal = Signal::Throttled;
     let mut state = HostState::new();
-    let received = Received::new(now.monotonic, answer, true, 0.0);
-    state.answered(&HostPolicy::new(), now.monotonic, &received);
+    let received = ResponseRecord::new(now.monotonic, answer, true, 0.0);
+    state.record_response(&HostPolicy::new(), now.monotonic, &received);
     state.to_record(now).unwrap()
 }
 

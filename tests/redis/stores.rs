@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use etiquette_core::Origin;
 use etiquette_core::decide::cache_policy::{Extent, Received, Selecting, StoredResponse};
-use etiquette_core::decide::host::{Ask, HostPolicy};
+use etiquette_core::decide::host::{HostPolicy, StartOptions};
 use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, LeaseId, LeaseUpdate, LocalView,
+    AcquireRequest, Acquired, HostReport, HostStore, LeaseId, LeaseUpdate, LocalView,
 };
 use etiquette_core::store::{Claim, ResponseKey, ResponseStore, RobotsKey, RobotsStore};
 use http::{HeaderMap, StatusCode, Version};
@@ -193,7 +193,7 @@ async fn keys_hold_no_queries_and_all_of_them_vanish() {
     let policy = HostPolicy::new();
     let seen = LocalView::new("site.example", &policy);
     let granted = store
-        .acquire(seen, HostAsk::new(LeaseId(1), Ask::pace()))
+        .acquire(seen, AcquireRequest::new(LeaseId(1), StartOptions::pace()))
         .await
         .unwrap();
     assert!(matches!(granted, Acquired::Granted(_)), "{granted:?}");
@@ -241,7 +241,7 @@ pub(crate) fn causes(heard: &Mutex<Vec<Event>>) -> Vec<Cause> {
 pub(crate) async fn until_granted(store: &RedisStore, host: &str, first: u64) {
     let policy = HostPolicy::new().min_delay(Duration::ZERO);
     for number in 0..200 {
-        let ask = HostAsk::new(LeaseId(first + number), Ask::pace());
+        let ask = AcquireRequest::new(LeaseId(first + number), StartOptions::pace());
         if let Ok(Acquired::Granted(_)) = store.acquire(LocalView::new(host, &policy), ask).await {
             let report = HostReport::new(Some(LeaseUpdate::Ended(ask.lease)), None);
             store
@@ -263,7 +263,7 @@ async fn a_server_that_fails_is_named_and_used_again_when_it_is_back() {
     let (store, heard) = listening(brief(&server));
     until_granted(&store, "a.example", 0).await;
     let policy = HostPolicy::new();
-    let ask = |n: u64| HostAsk::new(LeaseId(1_000 + n), Ask::pace());
+    let ask = |n: u64| AcquireRequest::new(LeaseId(1_000 + n), StartOptions::pace());
     let seen = LocalView::new("a.example", &policy);
 
     server.signal("STOP");
@@ -355,7 +355,10 @@ async fn an_empty_server_grants_nothing_for_one_lease() {
     let _: () = redis::cmd("FLUSHALL").query(&mut behind).unwrap();
     let begin = std::time::Instant::now();
     let first = store
-        .acquire(seen, HostAsk::new(LeaseId(100), Ask::pace()))
+        .acquire(
+            seen,
+            AcquireRequest::new(LeaseId(100), StartOptions::pace()),
+        )
         .await
         .unwrap();
     assert!(
@@ -386,7 +389,7 @@ async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
     let policy = HostPolicy::new();
     let seen = LocalView::new("a.example", &policy);
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
-    let ask = |n: u64| HostAsk::new(LeaseId(n), Ask::pace());
+    let ask = |n: u64| AcquireRequest::new(LeaseId(n), StartOptions::pace());
     assert!(matches!(
         store.acquire(seen, ask(1)).await.unwrap(),
         Acquired::Granted(_)
@@ -417,7 +420,7 @@ async fn a_server_clock_that_is_set_forward_ends_no_pause_that_a_process_knows()
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
     let mut knows = LocalView::new("a.example", &policy);
     knows.pause = Duration::from_secs(600);
-    let ask = |n: u64| HostAsk::new(LeaseId(n), Ask::pace());
+    let ask = |n: u64| AcquireRequest::new(LeaseId(n), StartOptions::pace());
     store.acquire(knows, ask(1)).await.unwrap();
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
     // It brings back what the server takes for past, and from then on it holds for those who do not know it.

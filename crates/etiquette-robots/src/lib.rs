@@ -62,3 +62,7 @@ pub use robots::{Group, MAX_BYTES, MAX_MAX_BYTES, Robots, RobotsBuilder, Unusabl
 pub use token::{InvalidToken, ProductToken, leading_token};
 pub use url::{path_to_match, resolve, robots_url};
 pub use verdict::{Cause, Rule, RuleKind, Verdict};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeDoctests;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use etiquette_core::decide::host::Signal;
 use etiquette_core::store::StoreFailed;
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, LeaseUpdate, LocalView, Outage,
-    SharedView,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LeaseUpdate, LocalView,
+    Outage, SharedView,
 };
 use tokio::time::Instant;
 
@@ -17,7 +17,11 @@ use crate::{BUCKETS, RedisStore};
 type Row = (u8, u64, u64, u64, i64, u64, u32);
 
 impl HostStore for RedisStore {
-    fn acquire<'a>(&'a self, seen: LocalView<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(
+        &'a self,
+        seen: LocalView<'a>,
+        ask: AcquireRequest,
+    ) -> HostStoreFuture<'a, Acquired> {
         Box::pin(async move {
             // On a clock of its own nothing is late.
             let timed = self.0.settings.clock.load(Ordering::SeqCst) == 0;
@@ -29,8 +33,8 @@ impl HostStore for RedisStore {
             let asked = Instant::now();
             let call = self.call("acquire", seen, |call| {
                 call.arg(self.lease_name(ask.lease.0))
-                    .arg(u8::from(ask.ask.pauses_only))
-                    .arg(u8::from(ask.ask.delay_taken))
+                    .arg(u8::from(ask.options.pauses_only))
+                    .arg(u8::from(ask.options.delay_taken))
                     .arg(ask.started);
                 match ask.crawl_delay {
                     Some((origin, delay)) => {
@@ -55,7 +59,8 @@ impl HostStore for RedisStore {
             if granted == 0 {
                 return Ok(Acquired::Wait(Duration::from_micros(wait), shared));
             }
-            let spaced = timed && !ask.ask.pauses_only && seen.policy.get_max_in_flight().get() > 1;
+            let spaced =
+                timed && !ask.options.pauses_only && seen.policy.get_max_in_flight().get() > 1;
             if spaced && took > late {
                 // The next one may start sooner after this one than the delay: it is given back.
                 let step = Some(LeaseUpdate::Unused(ask.lease));
@@ -82,7 +87,7 @@ impl HostStore for RedisStore {
                 };
                 let (least, most) = seen.policy.get_jitter();
                 let share = least + (most - least) * event.jitter.clamp(0.0, 1.0);
-                let signal = match event.answer.signal {
+                let signal = match event.response.signal {
                     Signal::Success => "success",
                     Signal::Throttled => "throttled",
                     Signal::Unavailable => "unavailable",
@@ -91,11 +96,11 @@ impl HostStore for RedisStore {
                     _ => "neutral",
                 };
                 call.arg(signal);
-                match event.answer.wait {
+                match event.response.wait {
                     Some(wait) => call.arg(micros(wait)),
                     None => call.arg(-1),
                 };
-                call.arg(u8::from(event.answer.counts_for_latency))
+                call.arg(u8::from(event.response.counts_for_latency))
                     .arg(u8::from(event.page))
                     .arg(share)
                     .arg(micros(event.since_start))

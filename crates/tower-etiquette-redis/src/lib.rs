@@ -144,3 +144,7 @@ impl fmt::Debug for RedisStore {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeDoctests;

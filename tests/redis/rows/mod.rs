@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use etiquette_core::store::StoreFailed;
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, LocalView, Outage,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LocalView, Outage,
 };
 use etiquette_tests::vectors::{Report, documents};
 use tokio::runtime::{Handle, Runtime};
@@ -204,7 +204,11 @@ impl Node {
 }
 
 impl HostStore for Node {
-    fn acquire<'a>(&'a self, seen: LocalView<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(
+        &'a self,
+        seen: LocalView<'a>,
+        ask: AcquireRequest,
+    ) -> HostStoreFuture<'a, Acquired> {
         self.set_clock();
         let answer = self.wait(self.store.acquire(seen, ask));
         Box::pin(std::future::ready(answer))

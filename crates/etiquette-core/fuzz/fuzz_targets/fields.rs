@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use etiquette_core::RetryAfter;
 use etiquette_core::decide::accept::judge;
 use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, parse_http_date, wanted};
-use etiquette_core::decide::host::{Answer, HostPolicy};
+use etiquette_core::decide::host::{HostResponse, HostPolicy};
 use etiquette_core::decide::preferences::{Directives, Tdm, content_signal, content_usage};
 use etiquette_core::{date, retry_after};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -50,6 +50,6 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let _ = Tdm::from_headers(&headers);
     let _ = (ResponseDirectives::of(&headers), RequestDirectives::of(&headers), wanted(&headers));
-    let read = Answer::read(&HostPolicy::new(), StatusCode::OK, &headers, wall);
+    let read = HostResponse::read(&HostPolicy::new(), StatusCode::OK, &headers, wall);
     assert_ne!(read.wait, Some(Duration::ZERO));
 });

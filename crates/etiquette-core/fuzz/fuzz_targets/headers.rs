@@ -9,7 +9,7 @@ use etiquette_core::decide::cache_policy::{
     CachePolicy, Exchange, Extent, Heuristic, RequestDirectives, ResponseDirectives,
     StoredResponse, Storing, ask_conditionally, invalidates, part, precondition, range_holds, wanted,
 };
-use etiquette_core::decide::host::{Answer, HostPolicy};
+use etiquette_core::decide::host::{HostResponse, HostPolicy};
 use etiquette_core::decide::preferences::Preferences;
 use etiquette_core::robots_txt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
         queued: Duration::ZERO,
     };
     let uri: Uri = "http://site.example/a/b?c".parse().expect("a URI");
-    let answer = Answer::read(&HostPolicy::new(), status, &response, now.wall);
+    let answer = HostResponse::read(&HostPolicy::new(), status, &response, now.wall);
     // A wait of zero says nothing.
     assert_ne!(answer.wait, Some(Duration::ZERO));
     let _ = robots_txt::Answer::read(status, &response, &robots_txt::RobotsPolicy::default());

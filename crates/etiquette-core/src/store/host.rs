@@ -13,7 +13,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::decide::host::{Answer, Ask, HostPolicy};
+use crate::decide::host::{HostPolicy, HostResponse, StartOptions};
 use crate::store::StoreFailed;
 
 /// A future of a [`HostStore`].
@@ -28,7 +28,11 @@ pub trait HostStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// A dropped future may leave a permit taken. Whoever drops it reports [`LeaseUpdate::Unused`] for its lease.
-    fn acquire<'a>(&'a self, local: LocalView<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired>;
+    fn acquire<'a>(
+        &'a self,
+        local: LocalView<'a>,
+        request: AcquireRequest,
+    ) -> HostStoreFuture<'a, Acquired>;
 
     /// Reports what became of a request. Where the report does not arrive, its lease expires.
     fn report<'a>(&'a self, local: LocalView<'a>, report: HostReport) -> HostStoreFuture<'a, ()>;
@@ -78,11 +82,11 @@ pub struct LeaseId(pub u64);
 /// What the head of a queue asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct HostAsk {
-    /// Under which number a permit is taken; new for each ask.
+pub struct AcquireRequest {
+    /// Under which number a permit is taken; new for each request.
     pub lease: LeaseId,
     /// Whether it needs a permit and the delay.
-    pub ask: Ask,
+    pub options: StartOptions,
     /// [`SharedView::started`] as of the process's last start: a delay is taken only as long as nobody else started since.
     pub started: u64,
     /// What the robots.txt of one origin says, if it was just asked: the origin, as a number that all processes derive
@@ -92,13 +96,13 @@ pub struct HostAsk {
     pub counted: bool,
 }
 
-impl HostAsk {
+impl AcquireRequest {
     /// Asks for a permit and the delay.
     #[must_use]
-    pub fn new(lease: LeaseId, ask: Ask) -> Self {
+    pub fn new(lease: LeaseId, options: StartOptions) -> Self {
         Self {
             lease,
-            ask,
+            options,
             started: 0,
             crawl_delay: None,
             counted: false,
@@ -106,7 +110,7 @@ impl HostAsk {
     }
 }
 
-/// What a store replies to an ask.
+/// What a store replies to a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Acquired {
@@ -149,7 +153,7 @@ pub enum LeaseUpdate {
 #[non_exhaustive]
 pub struct HostEvent {
     /// What came back.
-    pub answer: Answer,
+    pub response: HostResponse,
     /// Whether it was a page; robots.txt is none.
     pub page: bool,
     /// The share that is added to a pause.
@@ -163,9 +167,9 @@ pub struct HostEvent {
 impl HostEvent {
     /// A response to a request that was started `since_start` ago.
     #[must_use]
-    pub fn new(answer: Answer, page: bool, jitter: f64, since_start: Duration) -> Self {
+    pub fn new(response: HostResponse, page: bool, jitter: f64, since_start: Duration) -> Self {
         Self {
-            answer,
+            response,
             page,
             jitter,
             since_start,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{Ask, Decision, HostPolicy, HostState};
+use etiquette_core::decide::host::{Decision, HostPolicy, HostState, StartOptions};
 use etiquette_core::store::host::{Outage, SharedView};
 use etiquette_core::vocabulary::refusal::HostRefusal;
 
@@ -23,7 +23,12 @@ impl Budget {
     }
 
     /// Whether a request may start: [`HostState::decide`], and what the store said.
-    pub(super) fn decide(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Decision {
+    pub(super) fn decide(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        ask: StartOptions,
+    ) -> Decision {
         let decision = self.state.decide(policy, now, ask);
         match &self.store {
             Some(view) => view.decide(decision, now),
@@ -32,30 +37,40 @@ impl Budget {
     }
 
     /// The earliest start: [`HostState::due`], and what the store said.
-    pub(super) fn due(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Instant {
+    pub(super) fn due(&mut self, policy: &HostPolicy, now: Instant, ask: StartOptions) -> Instant {
         let due = self.state.due(policy, now, ask);
         let not_before = self.store.as_ref().and_then(|view| view.not_before);
         not_before.map_or(due, |at| due.max(at))
     }
 
     /// The delay that all processes keep together.
-    pub(super) fn delay(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Duration {
+    pub(super) fn delay(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        ask: StartOptions,
+    ) -> Duration {
         let delay = self.state.delay_of(policy, now, ask);
         let shared = self.store.as_ref().map(|view| view.delay);
         shared.map_or(delay, |shared| delay.max(shared))
     }
 
     /// What may be taken of the delays at once: [`HostState::saved_up`].
-    pub(super) fn saved_up(&mut self, now: Instant, ask: Ask) -> Duration {
+    pub(super) fn saved_up(&mut self, now: Instant, ask: StartOptions) -> Duration {
         match ask.api {
             Some(api) if !ask.pauses_only => self.state.saved_up(now, api),
             _ => Duration::ZERO,
         }
     }
 
-    pub(super) fn schedule(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Schedule {
+    pub(super) fn schedule(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        ask: StartOptions,
+    ) -> Schedule {
         Schedule {
-            pause_end: self.due(policy, now, Ask::pauses()),
+            pause_end: self.due(policy, now, StartOptions::pauses()),
             due: self.due(policy, now, ask),
             delay: self.delay(policy, now, ask),
             saved: self.saved_up(now, ask),
@@ -83,7 +98,7 @@ impl Budget {
     }
 
     /// The permits that such requests hold.
-    pub(super) fn in_flight(&self, ask: Ask) -> u32 {
+    pub(super) fn in_flight(&self, ask: StartOptions) -> u32 {
         match ask.api {
             Some(api) => self.state.api_in_flight(api.number),
             None => self.state.in_flight(),
@@ -91,7 +106,7 @@ impl Budget {
     }
 
     /// Takes a permit for a request that is about to start.
-    pub(super) fn reserve(&mut self, ask: Ask) {
+    pub(super) fn reserve(&mut self, ask: StartOptions) {
         match ask.api {
             _ if ask.pauses_only => {}
             Some(api) => self.state.reserve_api(api),
@@ -100,7 +115,7 @@ impl Budget {
     }
 
     /// Gives a permit back that was not used.
-    pub(super) fn unreserve(&mut self, ask: Ask) {
+    pub(super) fn unreserve(&mut self, ask: StartOptions) {
         match ask.api {
             _ if ask.pauses_only => {}
             Some(api) => self.state.unreserve_api(api.number),
@@ -109,7 +124,7 @@ impl Budget {
     }
 
     /// Stamps the start of a request whose permit is reserved.
-    pub(super) fn start(&mut self, now: Instant, ask: Ask) {
+    pub(super) fn start(&mut self, now: Instant, ask: StartOptions) {
         match ask.api {
             _ if ask.pauses_only => self.state.start_without_permit(now),
             Some(api) => self.state.start_api(now, api),
@@ -146,7 +161,7 @@ impl Budget {
         &mut self,
         policy: &HostPolicy,
         now: Instant,
-        ask: Ask,
+        ask: StartOptions,
         outage: Outage,
         jitter: f64,
     ) -> Option<Instant> {

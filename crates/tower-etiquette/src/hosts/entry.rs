@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use etiquette_core::Now;
 use etiquette_core::decide::host::{
-    ApiAsk, Ask, Decision, HostMark, HostPolicy, HostRecord, HostState, PackedHost, Received,
+    ApiQuota, Decision, HostMark, HostPolicy, HostRecord, HostState, PackedHost, ResponseRecord,
+    StartOptions,
 };
 
 use super::budget::Budget;
@@ -43,7 +44,7 @@ pub(super) struct HostInner {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StartRequest<'a> {
     pub(super) now: Instant,
-    pub(super) ask: Ask,
+    pub(super) ask: StartOptions,
     /// What it is held to where that is stricter than the host's own policy.
     pub(super) policy: Option<&'a HostPolicy>,
     /// As in a [`PollRequest`].
@@ -94,7 +95,7 @@ impl Host {
 /// Waiting.
 impl Host {
     /// The slot of an API; `None` when too many of this host are in use.
-    pub(super) fn open_api(&self, ask: ApiAsk, now: Instant) -> Option<ApiSlot> {
+    pub(super) fn open_api(&self, ask: ApiQuota, now: Instant) -> Option<ApiSlot> {
         let HostInner { budget, queues, .. } = &mut *self.lock();
         queues.open_api(ask, |number| budget.state.owes_api(now, number, true))
     }
@@ -117,7 +118,7 @@ impl Host {
         now: Instant,
         position: Position,
         deadline: Instant,
-        ask: Ask,
+        ask: StartOptions,
     ) -> Result<(), Denied> {
         self.with_queue(api_of(ask), |budget, queue, wakers| {
             let mut queue = self.locked(now, budget, queue, wakers);
@@ -129,7 +130,7 @@ impl Host {
     pub(super) fn poll_suspended(
         &self,
         position: Position,
-        ask: Ask,
+        ask: StartOptions,
         waker: &Waker,
     ) -> Option<Denied> {
         let queues = &mut self.lock().queues;
@@ -142,7 +143,7 @@ impl Host {
     }
 
     /// Leaves the queue for good.
-    pub(super) fn cancel(&self, position: Position, ask: Ask) {
+    pub(super) fn cancel(&self, position: Position, ask: StartOptions) {
         self.with_queue(api_of(ask), |_, queue, wakers| {
             queue.cancel(position, wakers);
         });
@@ -195,10 +196,10 @@ impl Host {
             if is_due {
                 budget.start(now, ask);
                 if request.counted {
-                    budget.state.counted_before();
+                    budget.state.uncount_start();
                 }
                 if let Some(delay) = request.let_go {
-                    budget.state.let_go(now, delay);
+                    budget.state.space_without_permit(now, delay);
                 }
             } else {
                 budget.unreserve(ask);
@@ -211,7 +212,7 @@ impl Host {
     /// Starts a request at once, or says why it may not.
     pub(super) fn start_now(&self, now: Instant) -> Result<(), Denied> {
         let HostInner { budget, queues, .. } = &mut *self.lock();
-        let ask = Ask::pace();
+        let ask = StartOptions::pace();
         if queues.host.is_empty() && budget.decide(&self.policy, now, ask) == Decision::Admit {
             budget.reserve(ask);
             budget.start(now, ask);
@@ -222,7 +223,7 @@ impl Host {
     }
 
     /// Gives a reserved permit back that was not used.
-    pub(super) fn unreserve(&self, ask: Ask) {
+    pub(super) fn unreserve(&self, ask: StartOptions) {
         self.with_queue(api_of(ask), |budget, queue, wakers| {
             budget.unreserve(ask);
             queue.wake_head(wakers);
@@ -252,27 +253,33 @@ impl Host {
     /// What robots.txt asks for.
     pub(super) fn set_crawl_delay(&self, origin: u64, crawl_delay: Option<Duration>, now: Instant) {
         self.with_queue(None, |budget, queue, wakers| {
-            let before = budget.delay(&self.policy, now, Ask::pace());
+            let before = budget.delay(&self.policy, now, StartOptions::pace());
             budget.state.crawl_delay(origin, crawl_delay, now);
-            if !queue.is_empty() && budget.delay(&self.policy, now, Ask::pace()) != before {
+            if !queue.is_empty() && budget.delay(&self.policy, now, StartOptions::pace()) != before
+            {
                 queue.recheck_deadlines(wakers);
             }
         });
     }
 
     /// Records a response. `body_follows` when the sender holds a permit and only the body is left.
-    pub(super) fn record(&self, now: Instant, received: &Received, body_follows: bool) -> Changes {
+    pub(super) fn record(
+        &self,
+        now: Instant,
+        received: &ResponseRecord,
+        body_follows: bool,
+    ) -> Changes {
         self.update(|inner, wakers| {
             let HostInner { budget, queues, .. } = inner;
             queues.of(received.api).bodies += u32::from(body_follows);
             let prospects = |budget: &mut Budget| {
-                let delay = budget.delay(&self.policy, now, Ask::pace());
+                let delay = budget.delay(&self.policy, now, StartOptions::pace());
                 let state = &budget.state;
                 (delay, state.paused_until(now), state.backoff_level())
             };
             let before = (queues.waiting() > 0).then(|| prospects(budget));
             let stood = Standing::of(&mut budget.state, &self.policy, now);
-            budget.state.answered(&self.policy, now, received);
+            budget.state.record_response(&self.policy, now, received);
             if let Some(before) = before {
                 let changed = prospects(budget) != before;
                 for queue in queues.all_mut() {
@@ -337,6 +344,6 @@ impl Host {
     }
 }
 
-fn api_of(ask: Ask) -> Option<u64> {
+fn api_of(ask: StartOptions) -> Option<u64> {
     ask.api.map(|api| api.number)
 }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::decide::host::{Answer, Ask, HostPolicy, HostSnapshot, HostState, Received};
+use etiquette_core::decide::host::{
+    HostPolicy, HostResponse, HostSnapshot, HostState, ResponseRecord, StartOptions,
+};
 use etiquette_core::store::host::HostReport;
 use etiquette_core::store::journal::HostJournal;
 use etiquette_core::vocabulary::refusal::{HostRefusal, NoOrigin};
@@ -49,7 +51,7 @@ impl Hosts {
         let now = self.0.clock.now();
         let due = self.0.find(&origin).map(|host| {
             let budget = &mut host.lock().budget;
-            budget.due(&host.policy, now.monotonic, Ask::pace())
+            budget.due(&host.policy, now.monotonic, StartOptions::pace())
         });
         Ok(due.map_or(now.wall, |due| now.wall_at(due)))
     }
@@ -176,7 +178,10 @@ impl Hosts {
     pub(crate) fn delay(&self, origin: &Origin) -> Duration {
         let now = self.0.clock.monotonic();
         match self.0.find(origin) {
-            Some(host) => host.lock().budget.delay(&host.policy, now, Ask::pace()),
+            Some(host) => host
+                .lock()
+                .budget
+                .delay(&host.policy, now, StartOptions::pace()),
             None => HostState::new().delay(self.policy(), now),
         }
     }
@@ -188,16 +193,25 @@ impl Hosts {
     }
 
     /// What the head of a response says under the policy of its host.
-    pub(crate) fn read(&self, origin: &Origin, status: StatusCode, headers: &HeaderMap) -> Answer {
+    pub(crate) fn read(
+        &self,
+        origin: &Origin,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> HostResponse {
         let now = self.0.clock.now();
         let policies = &self.0.table.policies;
         let policy = self.0.group_by.name(origin, |name| policies.of(name));
-        Answer::read(policy, status, headers, now.wall)
+        HostResponse::read(policy, status, headers, now.wall)
     }
 
     /// Records a response for a caller that holds no permit. The response is handed on when the write is done.
     #[must_use]
-    pub(crate) fn record(&self, origin: &Origin, received: &Received) -> Option<JournalWrite> {
+    pub(crate) fn record(
+        &self,
+        origin: &Origin,
+        received: &ResponseRecord,
+    ) -> Option<JournalWrite> {
         let now = self.0.clock.now();
         let host = self.0.host(origin, now.monotonic)?;
         let changes = host.record(now.monotonic, received, false);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::decide::host::{Answer, Ask, Pace, Received, Signal};
+use etiquette_core::decide::host::{HostResponse, Pace, ResponseRecord, Signal, StartOptions};
 use etiquette_core::store::host::{HostEvent, HostReport};
 use http::{HeaderMap, StatusCode};
 
@@ -91,8 +91,8 @@ impl Permit {
     }
 
     /// What the head of a response says under the host's policy.
-    pub(crate) fn read(&self, status: StatusCode, headers: &HeaderMap) -> Answer {
-        Answer::read(
+    pub(crate) fn read(&self, status: StatusCode, headers: &HeaderMap) -> HostResponse {
+        HostResponse::read(
             &self.target.host.policy,
             status,
             headers,
@@ -101,12 +101,12 @@ impl Permit {
     }
 
     /// Records the head of the response: from here on the permit is held by the body.
-    pub(crate) fn answered(&mut self, answer: Answer) {
+    pub(crate) fn answered(&mut self, answer: HostResponse) {
         self.answered_with(answer, self.target.registry.jitter.next());
     }
 
     /// The same with a number from 0 to 1 that decides how late within its jitter a pause ends.
-    pub(crate) fn answered_with(&mut self, answer: Answer, jitter: f64) {
+    pub(crate) fn answered_with(&mut self, answer: HostResponse, jitter: f64) {
         self.record(answer, jitter, self.started.holds_permit);
         self.body = BodyState::Unread;
         if let Some((_, permit)) = &mut self.address {
@@ -121,7 +121,7 @@ impl Permit {
 
     /// What a response of one host says about the address that others share with it: how fast the machine is. What it asks
     /// of this client is for the host alone.
-    fn answered_elsewhere(&mut self, mut answer: Answer) {
+    fn answered_elsewhere(&mut self, mut answer: HostResponse) {
         answer.signal = Signal::Neutral;
         answer.wait = None;
         answer.redirect = false;
@@ -132,14 +132,18 @@ impl Permit {
 
     /// Records that no response came.
     pub(crate) fn failed(&mut self) {
-        self.record(Answer::failure(), self.target.registry.jitter.next(), false);
+        self.record(
+            HostResponse::failure(),
+            self.target.registry.jitter.next(),
+            false,
+        );
     }
 
-    fn record(&mut self, answer: Answer, jitter: f64, body_follows: bool) {
+    fn record(&mut self, answer: HostResponse, jitter: f64, body_follows: bool) {
         let Target { registry, host, .. } = &self.target;
         let now = registry.clock.monotonic();
         let Started { at, page, .. } = self.started;
-        let mut received = Received::new(at, answer, page, jitter).of_api(self.target.api());
+        let mut received = ResponseRecord::new(at, answer, page, jitter).of_api(self.target.api());
         received.timed = self.started.holds_permit;
         let changes = host.record(now, &received, body_follows);
         registry.tell(host, changes);
@@ -167,8 +171,8 @@ impl Permit {
     /// Dropped, the response is reported with the end of the body.
     pub(crate) async fn report(&mut self) {
         let urgent = self.unreported.is_some_and(|event| {
-            event.answer.wait.is_some()
-                || !matches!(event.answer.signal, Signal::Success | Signal::Neutral)
+            event.response.wait.is_some()
+                || !matches!(event.response.signal, Signal::Success | Signal::Neutral)
         });
         if let (Some(store), true) = (&self.target.registry.store, urgent) {
             let lease = self.started.lease.as_ref().map(Lease::renewed);
@@ -217,7 +221,7 @@ impl Permit {
     pub(crate) fn pace(&self) -> Pace {
         let now = self.target.monotonic();
         let api = self.target.api.as_ref();
-        let ask = api.map_or(Ask::pace(), |slot| Ask::api(slot.ask));
+        let ask = api.map_or(StartOptions::pace(), |slot| StartOptions::api(slot.ask));
         let host = &self.target.host;
         host.lock().budget.state.pace_of(&host.policy, now, ask)
     }

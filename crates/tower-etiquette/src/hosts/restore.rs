@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use etiquette_core::Now;
-use etiquette_core::decide::host::{Answer, HostRecord, Received, Signal};
+use etiquette_core::decide::host::{HostRecord, HostResponse, ResponseRecord, Signal};
 use etiquette_core::store::journal::HostJournal;
 
 use super::entry::Host;
@@ -48,10 +48,10 @@ fn restore(
     match record {
         Some(record) => host.restore(record, now).then_some(host),
         None => {
-            let mut answer = Answer::failure();
+            let mut answer = HostResponse::failure();
             answer.signal = Signal::Throttled;
             let jitter = registry.jitter.next();
-            let received = Received::new(now.monotonic, answer, true, jitter).untimed();
+            let received = ResponseRecord::new(now.monotonic, answer, true, jitter).untimed();
             let changes = host.record(now.monotonic, &received, false);
             registry.tell(&host, changes);
             Some(host)

@@ -4,7 +4,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use etiquette_core::Now;
-use etiquette_core::decide::host::{Ask, HostPolicy};
+use etiquette_core::decide::host::{HostPolicy, StartOptions};
 
 use super::entry::StartRequest;
 use super::options::AcquireOptions;
@@ -18,7 +18,7 @@ use crate::ext::Visit;
 pub(super) struct Slot {
     pub(super) target: Target,
     pub(super) visit: Option<Visit>,
-    pub(super) ask: Ask,
+    pub(super) ask: StartOptions,
     /// The limit of an API whose queue is the host's, because the host is shared with other processes.
     policy: Option<Box<HostPolicy>>,
     pub(super) deadline: Instant,
@@ -49,9 +49,9 @@ impl Slot {
         now: Now,
     ) -> Self {
         let mut ask = if options.pauses_only {
-            Ask::pauses()
+            StartOptions::pauses()
         } else {
-            Ask::pace()
+            StartOptions::pace()
         };
         ask.delay_taken = options.paced_elsewhere;
         ask.api = target.api.as_ref().map(|slot| slot.ask);
@@ -188,7 +188,7 @@ impl Slot {
     }
 
     /// What it asks for, which is less as long as the last start is its visit's.
-    fn ask_now(&self) -> Ask {
+    fn ask_now(&self) -> StartOptions {
         let mut ask = self.ask;
         let visit_start = self.visit_start();
         ask.delay_taken |= self.target.host.lock().budget.delay_taken(visit_start);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use etiquette_core::Now;
-use etiquette_core::decide::host::ApiAsk;
+use etiquette_core::decide::host::ApiQuota;
 use etiquette_core::vocabulary::purpose::Api;
 
 use super::entry::Host;
@@ -32,7 +32,7 @@ impl Target {
     pub(super) fn open_api(&mut self, api: &Api, now: Instant) -> bool {
         // Declarations of one prefix and key are one API.
         let declared = (api.origin(), api.prefix(), api.key());
-        let ask = ApiAsk::new(self.registry.table.key_of(declared), api.limit());
+        let ask = ApiQuota::new(self.registry.table.key_of(declared), api.limit());
         self.api = self.host.open_api(ask, now);
         self.api.is_some()
     }

@@ -16,8 +16,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use super::HostState;
 use super::runs::Runs;
+use super::state::HostState;
 use crate::Now;
 use crate::clock::later;
 
@@ -89,22 +89,24 @@ impl Moment {
 impl HostState {
     /// What a journal has to know at `now`; `None` where nothing is to be kept: no pause and no backoff.
     pub fn mark(&mut self, now: Instant) -> Option<HostMark> {
-        self.settle(now);
+        self.apply_recovery(now);
         let pause_until = self.paused_until(now);
-        if pause_until.is_none() && self.backoff_level == 0 {
+        let backoff = &self.backoff;
+        if pause_until.is_none() && backoff.level == 0 {
             return None;
         }
         let runs = self.longest_runs();
-        let since = match (self.backoff_level, self.last_start_of_any()) {
-            (1.., Some(start)) => self
-                .recover_from
+        let since = match (backoff.level, self.last_start_of_any()) {
+            (1.., Some(start)) => backoff
+                .recovery
+                .from
                 .map_or(Duration::ZERO, |from| start.saturating_duration_since(from)),
             _ => Duration::ZERO,
         };
         Some(HostMark {
             pause_until,
-            backoff_level: self.backoff_level,
-            rate: self.rate.to_bits(),
+            backoff_level: backoff.level,
+            rate: backoff.rate.to_bits(),
             runs: [
                 runs.failures,
                 runs.failed_pauses,
@@ -121,18 +123,19 @@ impl HostState {
         let moment = |instant: Option<Instant>| instant.map(|at| Moment::of(at, now.monotonic));
         let pause_until = self.paused_until(now.monotonic);
         let runs = self.longest_runs();
+        let backoff = &self.backoff;
         Some(HostRecord {
             written: now.wall,
             pause: pause_until.map_or(Duration::ZERO, |until| until - now.monotonic),
-            backoff_level: self.backoff_level,
-            rate: self.rate,
-            learnt: self.learnt,
-            latency: self.latency,
+            backoff_level: backoff.level,
+            rate: backoff.rate,
+            learnt: backoff.learnt,
+            latency: self.latency.0,
             last_start: moment(self.last_start_of_any()),
-            recover_from: moment(self.recover_from),
-            last_epoch: moment(self.last_epoch),
-            good_minute: self.good_minute,
-            good_half_hour: self.good_half_hour,
+            recover_from: moment(backoff.recovery.from),
+            last_epoch: moment(self.last_epoch()),
+            good_minute: backoff.recovery.good_minute,
+            good_half_hour: backoff.recovery.good_half_hour,
             failures: runs.failures,
             failed_pauses: runs.failed_pauses,
             refusals: runs.refusals,
@@ -145,38 +148,33 @@ impl HostState {
         self.apis.longest_runs(self.runs)
     }
 
-    fn last_start_of_any(&self) -> Option<Instant> {
-        let last = self.last_start.max(self.last_without_permit);
-        last.max(self.apis.last_start())
-    }
-
     /// Takes over what a journal knows. Where something is known already, the slower of the two holds.
     pub fn recall(&mut self, record: &HostRecord, now: Now) {
         let elapsed = record.elapsed(now.wall);
         let at = |moment: Option<Moment>| moment.map(|moment| moment.at(elapsed, now.monotonic));
         let pause_until = Moment::After(record.pause).at(elapsed, now.monotonic);
-        self.pause_until = self.pause_until.max(Some(pause_until));
-        if self.backoff_level == 0 {
-            self.good_minute = record.good_minute;
-            self.good_half_hour = record.good_half_hour;
+        self.pause.recall(pause_until, at(record.last_epoch));
+        let backoff = &mut self.backoff;
+        if backoff.level == 0 {
+            backoff.recovery.good_minute = record.good_minute;
+            backoff.recovery.good_half_hour = record.good_half_hour;
         } else {
-            self.good_minute = None;
-            self.good_half_hour = None;
+            backoff.recovery.interrupt();
         }
-        self.backoff_level = self.backoff_level.max(record.backoff_level);
-        self.rate = self.rate.min(record.rate);
-        self.learnt = self.learnt.max(record.learnt);
-        self.latency = self.latency.max(record.latency);
-        self.last_start = self.last_start.max(at(record.last_start));
-        self.recover_from = self.recover_from.max(at(record.recover_from));
+        backoff.recovery.from = backoff.recovery.from.max(at(record.recover_from));
+        backoff.level = backoff.level.max(record.backoff_level);
+        backoff.rate = backoff.rate.min(record.rate);
+        backoff.learnt = backoff.learnt.max(record.learnt);
+        self.latency.0 = self.latency.0.max(record.latency);
+        if let Some(start) = at(record.last_start) {
+            self.spacing.start(start);
+        }
         self.runs = self.runs.max(Runs {
             failures: record.failures,
             failed_pauses: record.failed_pauses,
             refusals: record.refusals,
             blocks: record.blocks,
         });
-        self.epoch += 1;
-        self.last_epoch = self.last_epoch.max(at(record.last_epoch));
     }
 }
 

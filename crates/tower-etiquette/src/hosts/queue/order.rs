@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::Ask;
+use etiquette_core::decide::host::StartOptions;
 use etiquette_core::vocabulary::refusal::HostRefusal;
 
 use super::head::HeadPolls;
@@ -33,7 +33,7 @@ pub(crate) enum Class {
 pub(super) struct Waiter {
     pub(super) waker: Option<Waker>,
     pub(super) deadline: Instant,
-    pub(super) ask: Ask,
+    pub(super) ask: StartOptions,
 }
 
 /// Why a request may not start or wait, and when to come back.
@@ -130,10 +130,10 @@ impl Queue {
     }
 
     /// What those who wait ask for: the same limit, if it is that of an API.
-    pub(super) fn ask(&self) -> Ask {
+    pub(super) fn ask(&self) -> StartOptions {
         let mut waiters = self.waiting.values().chain(self.suspended.values());
         let api = waiters.next().and_then(|waiter| waiter.ask.api);
-        api.map_or_else(Ask::pace, Ask::api)
+        api.map_or_else(StartOptions::pace, StartOptions::api)
     }
 
     pub(super) fn insert(&mut self, position: Position, waiter: Waiter) {

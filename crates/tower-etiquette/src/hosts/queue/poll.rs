@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{Ask, Decision, HostPolicy};
+use etiquette_core::decide::host::{Decision, HostPolicy, StartOptions};
 use etiquette_core::vocabulary::refusal::HostRefusal;
 
 use super::order::{Class, Denied, Position, Queue, Waiter};
@@ -33,7 +33,7 @@ pub(crate) enum QueuePoll {
 #[derive(Debug)]
 pub(crate) struct PollRequest<'a> {
     pub(crate) position: Position,
-    pub(crate) ask: Ask,
+    pub(crate) ask: StartOptions,
     /// What it is held to where that is stricter than the host's own policy.
     pub(crate) policy: Option<&'a HostPolicy>,
     /// The number of its visit's last start here: as long as nobody else has started since, its delay is taken.
@@ -213,7 +213,7 @@ impl LockedQueue<'_> {
     /// the caller that holds them may be the one that waits.
     fn check_unread_bodies(
         &self,
-        ask: Ask,
+        ask: StartOptions,
         meter: &BodyMeter,
         unread: &mut UnreadBodyTimeout,
     ) -> Option<Instant> {
@@ -242,12 +242,16 @@ impl LockedQueue<'_> {
         &mut self,
         position: Position,
         deadline: Instant,
-        ask: Ask,
+        ask: StartOptions,
     ) -> Result<(), Denied> {
         if let Some(denied) = self.queue.take_denied(position) {
             return Err(denied);
         }
-        if self.budget.due(self.policy, self.now, Ask::pauses()) > deadline {
+        if self
+            .budget
+            .due(self.policy, self.now, StartOptions::pauses())
+            > deadline
+        {
             self.queue.leave(position);
             return Err(self.denied(deadline));
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use etiquette_core::decide::host::ApiAsk;
+use etiquette_core::decide::host::ApiQuota;
 
 use super::order::{Class, Position, Queue};
 use super::unread::BodyMeter;
@@ -14,7 +14,7 @@ const MAX_APIS: usize = 16;
 /// owed to the API.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiSlot {
-    pub(crate) ask: ApiAsk,
+    pub(crate) ask: ApiQuota,
     pub(crate) bodies: Arc<BodyMeter>,
 }
 
@@ -71,7 +71,7 @@ impl Queues {
     /// The slot of an API; `None` when too many are in use. One that nobody uses makes room, unless something is `owed` to it.
     pub(crate) fn open_api(
         &mut self,
-        ask: ApiAsk,
+        ask: ApiQuota,
         mut owed: impl FnMut(u64) -> bool,
     ) -> Option<ApiSlot> {
         let mut known = self.apis.iter();

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{Ask, HostPolicy};
+use etiquette_core::decide::host::{HostPolicy, StartOptions};
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, LeaseId, LeaseUpdate, SharedView,
+    AcquireRequest, Acquired, HostReport, LeaseId, LeaseUpdate, SharedView,
 };
 
 use super::client::{LocalTimes, StoreClient};
@@ -21,7 +21,7 @@ pub(crate) struct StartQuestion<'a> {
     pub(crate) host: &'a Arc<Host>,
     /// The host's, or a stricter one.
     pub(crate) policy: &'a HostPolicy,
-    pub(crate) ask: Ask,
+    pub(crate) ask: StartOptions,
     pub(crate) crawl_delay: Option<(u64, Option<Duration>)>,
     pub(crate) counted: bool,
     /// A number from 0 to 1 that spreads what processes do at once.
@@ -43,7 +43,7 @@ impl StartQuestion<'_> {
     pub(crate) async fn send(self) -> StoreReply {
         let Self { client, host, .. } = self;
         let id = client.new_lease();
-        let mut question = HostAsk::new(id, self.ask);
+        let mut question = AcquireRequest::new(id, self.ask);
         question.crawl_delay = self.crawl_delay;
         question.counted = self.counted;
         let mut pending = Pending {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{HostPolicy, HostState, Received};
+use etiquette_core::decide::host::{HostPolicy, HostState, ResponseRecord};
 use etiquette_core::store::host::{HostEvent, HostReport, HostStore, LeaseId, LocalView};
 use etiquette_core::{Clock, Origin};
 use tokio::runtime::Handle;
@@ -112,9 +112,9 @@ pub(crate) fn origin_number(origin: &Origin) -> u64 {
 }
 
 /// A response as it is reported to others.
-pub(crate) fn event_of(received: &Received, now: Instant) -> HostEvent {
+pub(crate) fn event_of(received: &ResponseRecord, now: Instant) -> HostEvent {
     let since = now.saturating_duration_since(received.started);
-    let mut event = HostEvent::new(received.answer, received.page, received.jitter, since);
+    let mut event = HostEvent::new(received.response, received.page, received.jitter, since);
     event.latency = received.timed.then_some(since);
     event
 }
