@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::decide::host::PaceReason;
 use etiquette_core::store::host::{
-    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, Outage, Seen as Known, Shared,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LocalView, Outage, SharedView,
 };
 use http::{Request, header};
 use http_body_util::{BodyExt, Empty};
@@ -265,15 +265,15 @@ struct Notes(Mutex<Vec<HostPolicy>>);
 impl HostStore for Notes {
     fn acquire<'a>(
         &'a self,
-        seen: Known<'a>,
+        seen: LocalView<'a>,
         ask: AcquireRequest,
     ) -> HostStoreFuture<'a, Acquired> {
         assert_eq!(ask.options.api, None, "a store knows no limits of APIs");
         self.0.lock().unwrap().push(seen.policy.clone());
-        Box::pin(async { Ok(Acquired::Granted(Shared::default())) })
+        Box::pin(async { Ok(Acquired::Granted(SharedView::default())) })
     }
 
-    fn tell<'a>(&'a self, _: Known<'a>, _: HostReport) -> HostStoreFuture<'a, ()> {
+    fn report<'a>(&'a self, _: LocalView<'a>, _: HostReport) -> HostStoreFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 

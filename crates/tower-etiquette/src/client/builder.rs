@@ -28,7 +28,7 @@ use super::redirect::Redirects;
 use crate::SignLayer;
 use crate::boxed::BoxedFuture;
 use crate::conditional_cache::MemoryStore;
-use crate::hosts::Second;
+use crate::hosts::AddressBudget;
 use crate::ready::ready;
 use crate::retry_after::CloneWith;
 use crate::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts, Purpose};
@@ -347,12 +347,12 @@ impl<St: ResponseStore> ClientBuilder<St> {
         let connector = Connector::new(self.connect.clone()).map_err(Error::new)?;
         if let (Some(policy), Some(names)) = (self.per_address.take(), connector.names()) {
             let names = Arc::new(names.clone());
-            self.stack = self.stack.second(|hosts| {
+            self.stack = self.stack.address_budget(|hosts| {
                 let shared = Hosts::builder()
                     .policy(policy)
                     .clock(Arc::clone(hosts.clock()))
-                    .scope("address");
-                Second::new(shared.build(), names)
+                    .event_scope("address");
+                AddressBudget::new(shared.build(), names)
             });
         }
         let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())

@@ -20,7 +20,7 @@ use tower_service::Service;
 
 use super::error::{ConnectError, LookupError};
 use crate::BoxError;
-use crate::hosts::{Locate, Located};
+use crate::hosts::{AddressResolver, ResolvedAddress};
 
 /// How long a look-up counts.
 const FRESH: Duration = Duration::from_secs(300);
@@ -239,8 +239,8 @@ impl Held {
     }
 }
 
-impl Locate for HeldNames {
-    fn locate(&self, origin: &Origin, contact: Option<Arc<str>>) -> Located {
+impl AddressResolver for HeldNames {
+    fn resolve(&self, origin: &Origin, contact: Option<Arc<str>>) -> ResolvedAddress {
         let host = origin.host();
         let literal = host.trim_matches(['[', ']']).parse().ok();
         let set = self.0.set.get(&(host.to_owned(), origin.port())).copied();
@@ -399,7 +399,7 @@ mod tests {
         let addresses = book.addresses(false);
         let locate = async |uri: &str| {
             let origin = Origin::of(&uri.parse().unwrap()).unwrap();
-            addresses.locate(&origin, None).await.unwrap()
+            addresses.resolve(&origin, None).await.unwrap()
         };
         assert_eq!(locate("http://set.example/").await, at("192.0.2.80"));
         assert_eq!(locate("http://192.0.2.7:8080/").await, at("192.0.2.7"));

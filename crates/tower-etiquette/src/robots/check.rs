@@ -158,7 +158,7 @@ impl State {
         match &request.config.hosts {
             Some(hosts) => {
                 let now = request.config.clock.now();
-                hosts.outlook(&request.key.origin, request.purpose, now)
+                hosts.check_pause(&request.key.origin, request.purpose, now)
             }
             None => Ok(()),
         }
