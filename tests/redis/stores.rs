@@ -39,7 +39,7 @@ pub(crate) fn copy(outcome: StoredOutcome) -> StoredRobots {
             confirmed: second(1_796_076_000),
             life: Duration::from_secs(3_600),
         }),
-        failing: None,
+        failure: None,
     }
 }
 
@@ -51,7 +51,7 @@ async fn one_process_reads_robots_txt_for_all() {
     let store = |_| {
         RedisStore::builder(server.url())
             .namespace(server.namespace())
-            .reading_time(LEASE)
+            .robots_lease(LEASE)
             .build()
     };
     let (one, two) = (store(1).unwrap(), store(2).unwrap());

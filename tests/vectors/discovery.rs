@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use etiquette_discovery::plan::{Answer, Plan, Want};
+use etiquette_discovery::plan::{Plan, PlannedResponse, Want};
 use etiquette_discovery::sitemap::{
     Item, Limits, SitemapError, SitemapKind, SitemapReader, Summary,
 };
@@ -146,7 +146,7 @@ fn discover(row: &Value) -> Result<(), String> {
             None => request.uri.clone(),
         };
         let status = response["status"].as_u64().unwrap_or(404);
-        plan.answer(Answer {
+        plan.response(PlannedResponse {
             uri: &uri,
             status: u16::try_from(status)
                 .ok()

@@ -11,7 +11,7 @@ use etiquette_core::decide::cache_policy::{
 };
 use etiquette_core::decide::host::{HostResponse, HostPolicy};
 use etiquette_core::decide::preferences::Preferences;
-use etiquette_core::robots_txt;
+use etiquette_core::decide::robots_txt::{RobotsPolicy, RobotsResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
 use libfuzzer_sys::fuzz_target;
 
@@ -55,7 +55,7 @@ fuzz_target!(|bytes: &[u8]| {
     let answer = HostResponse::read(&HostPolicy::new(), status, &response, now.wall);
     // A wait of zero says nothing.
     assert_ne!(answer.wait, Some(Duration::ZERO));
-    let _ = robots_txt::Answer::read(status, &response, &robots_txt::RobotsPolicy::default());
+    let _ = RobotsResponse::read(status, &response, &RobotsPolicy::default());
     let _ = Preferences::read(&response, None, "ExampleBot");
     let _ = invalidates(&Method::POST, &uri, status, &response);
     let _ = (wanted(&request), part(&response, None));
