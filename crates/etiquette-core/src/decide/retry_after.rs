@@ -2,7 +2,7 @@
 //!
 //! **Flow**: the field's lines and the server's present go in; a wait from receipt comes out, or the statement that
 //! there is none to be used. **Scope**: reading alone. What follows from it (a default pause when there is no usable
-//! value, a refusal when the wait is too long) belongs to [`crate::host`].
+//! value, a refusal when the wait is too long) belongs to [`crate::decide::host`].
 //!
 //! Dates are measured on the server's own clock, Date + Age (RFC 9111, 4.2.3), so that neither a wrong local clock nor
 //! a stored answer shortens or lengthens the wait. Whatever is read leniently is rounded up.
