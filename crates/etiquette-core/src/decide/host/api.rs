@@ -137,7 +137,7 @@ impl HostState {
         };
         // Those who are about to start take their tokens with them. If none is left then, what they come to decides.
         let undecided = granted > 0 && self.due_after(now, api, granted) > now;
-        if in_flight >= api.limit.at_once.get() || undecided {
+        if in_flight >= api.limit.max_in_flight.get() || undecided {
             Decision::Full(due)
         } else if due <= now {
             Decision::Admit
@@ -298,7 +298,7 @@ impl super::HostPolicy {
     pub fn within(&self, limit: ApiLimit) -> Self {
         let mut policy = self.clone();
         policy.min_delay = policy.min_delay.max(limit.interval());
-        policy.max_in_flight = NonZeroU32::min(policy.max_in_flight, limit.at_once);
+        policy.max_in_flight = NonZeroU32::min(policy.max_in_flight, limit.max_in_flight);
         policy
     }
 }
