@@ -33,7 +33,7 @@ fn declare(prefix: &str, limit: ApiLimit) -> Api {
 fn api() -> Api {
     let limit = ApiLimit::new(number(5_000), Duration::from_secs(3_600))
         .burst(number(10))
-        .at_once(number(4));
+        .max_in_flight(number(4));
     declare(SITE, limit)
 }
 
@@ -296,7 +296,7 @@ async fn where_hosts_are_shared_the_stricter_of_budget_and_limit_holds() {
         .build();
     let limit = ApiLimit::new(number(60), Duration::from_secs(3_600))
         .burst(number(10))
-        .at_once(number(2));
+        .max_in_flight(number(2));
     let api = declare(SITE, limit);
     let (client, probe) = stack(&["budget"], &hosts);
     let begin = Instant::now();

@@ -44,7 +44,7 @@ impl RetryAfter {
 
     /// Reads the field's `lines`, each alone; the longest usable wait counts.
     ///
-    /// `present` is the server's present in seconds from 1970, see [`server_present`].
+    /// `present` is the server's present in seconds from 1970.
     #[must_use]
     pub fn parse<'a>(lines: impl IntoIterator<Item = &'a [u8]>, present: i64) -> Self {
         lines
@@ -77,8 +77,7 @@ impl RetryAfter {
 
 /// The server's present in seconds from 1970: its Date plus the Age of a stored response, or `now` where the Date is
 /// absent or unreadable.
-#[must_use]
-pub fn server_present(date: Option<&[u8]>, age: Option<&[u8]>, now: SystemTime) -> i64 {
+fn server_present(date: Option<&[u8]>, age: Option<&[u8]>, now: SystemTime) -> i64 {
     let local = unix(now);
     match date.and_then(|date| date::parse(date, local)) {
         Some(date) => {
