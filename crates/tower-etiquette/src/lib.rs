@@ -146,6 +146,7 @@ pub mod head;
 pub mod host_budget;
 pub mod hosts;
 mod json;
+mod lock;
 mod macros;
 pub mod page;
 pub mod preferences;

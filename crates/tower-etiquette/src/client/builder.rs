@@ -1,4 +1,3 @@
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -29,6 +28,7 @@ use crate::SignLayer;
 use crate::boxed::BoxedFuture;
 use crate::conditional_cache::MemoryStore;
 use crate::hosts::Second;
+use crate::macros::opaque_debug;
 use crate::ready::ready;
 use crate::retry_after::CloneWith;
 use crate::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts, Purpose};
@@ -142,11 +142,7 @@ impl Service<Request<RequestBody>> for Client {
     }
 }
 
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Client);
 
 /// The future of a [`Client`].
 #[derive(Debug)]

@@ -5,11 +5,10 @@
 //! connection that fails moves the name on to its next address.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use etiquette_core::decide::address::{self, AddressRefused};
@@ -21,6 +20,8 @@ use tower_service::Service;
 use super::error::{ConnectError, LookupError};
 use crate::BoxError;
 use crate::hosts::{Locate, Located};
+use crate::lock::lock;
+use crate::macros::opaque_debug;
 
 /// How long a look-up counts.
 const FRESH: Duration = Duration::from_secs(300);
@@ -89,11 +90,7 @@ impl Resolve {
     }
 }
 
-impl fmt::Debug for Resolve {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolve").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Resolve);
 
 /// The addresses that names are held to.
 #[derive(Clone)]
@@ -217,7 +214,7 @@ impl HeldNames {
     }
 
     fn names(&self) -> MutexGuard<'_, Names> {
-        self.0.names.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.names)
     }
 }
 
@@ -263,11 +260,7 @@ impl Locate for HeldNames {
     }
 }
 
-impl fmt::Debug for HeldNames {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldNames").finish_non_exhaustive()
-    }
-}
+opaque_debug!(HeldNames);
 
 #[cfg(test)]
 mod tests {
