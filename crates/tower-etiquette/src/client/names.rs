@@ -17,7 +17,7 @@ use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::error::{ConnectError, LookupError};
+use super::error::ConnectError;
 use crate::BoxError;
 use crate::hosts::{Locate, Located};
 use crate::lock::lock;
@@ -58,7 +58,7 @@ impl Lookup {
             self.admit(*address)?;
         }
         if addresses.is_empty() {
-            return Err(LookupError::NoAddress.into());
+            return Err(ConnectError::NoAddress.into());
         }
         Ok(addresses)
     }
@@ -112,7 +112,7 @@ struct Names {
 
 struct Held {
     /// What the name leads to; the first is the one that it is held to.
-    addresses: Result<Vec<IpAddr>, LookupError>,
+    addresses: Result<Vec<IpAddr>, ConnectError>,
     looked_up: Instant,
     used: Instant,
 }
@@ -132,21 +132,21 @@ impl HeldNames {
     }
 
     /// The address that a name is held to.
-    pub(super) async fn of_name(&self, name: &str) -> Result<IpAddr, LookupError> {
+    pub(super) async fn of_name(&self, name: &str) -> Result<IpAddr, ConnectError> {
         if let Some(known) = self.known(name) {
             return known;
         }
         let lookup = self.0.lookup.look_up(name.to_owned());
         let found = match tokio::time::timeout(self.0.timeout, lookup).await {
             Ok(Ok(found)) => Ok(found),
-            Ok(Err(error)) => Err(LookupError::of(&error)),
-            Err(_) => Err(LookupError::TimedOut),
+            Ok(Err(error)) => Err(ConnectError::of_lookup(&error)),
+            Err(_) => Err(ConnectError::LookupTimedOut),
         };
         self.hold(name, found)
     }
 
     /// What is known of a name, if that still counts.
-    fn known(&self, name: &str) -> Option<Result<IpAddr, LookupError>> {
+    fn known(&self, name: &str) -> Option<Result<IpAddr, ConnectError>> {
         let now = Instant::now();
         let mut names = self.names();
         let held = names.held.get_mut(name)?;
@@ -165,13 +165,13 @@ impl HeldNames {
     fn hold(
         &self,
         name: &str,
-        found: Result<Vec<IpAddr>, LookupError>,
-    ) -> Result<IpAddr, LookupError> {
+        found: Result<Vec<IpAddr>, ConnectError>,
+    ) -> Result<IpAddr, ConnectError> {
         let now = Instant::now();
         let mut names = self.names();
         names.sweep(now);
         let held = names.held.entry(name.to_owned()).or_insert(Held {
-            addresses: Err(LookupError::NoAddress),
+            addresses: Err(ConnectError::NoAddress),
             looked_up: now,
             used: now,
         });
@@ -228,9 +228,9 @@ impl Names {
 }
 
 impl Held {
-    fn address(&self) -> Result<IpAddr, LookupError> {
+    fn address(&self) -> Result<IpAddr, ConnectError> {
         match &self.addresses {
-            Ok(addresses) => addresses.first().copied().ok_or(LookupError::NoAddress),
+            Ok(addresses) => addresses.first().copied().ok_or(ConnectError::NoAddress),
             Err(error) => Err(error.clone()),
         }
     }
@@ -250,7 +250,7 @@ impl Locate for HeldNames {
                 .of_name(origin.host())
                 .await
                 .map_err(|error| match error {
-                    LookupError::NotPublic(address) => {
+                    ConnectError::NotPublic(address) => {
                         let leaf = AddressRefused::new(Some(origin), address, contact);
                         Refusal::from(leaf).into()
                     }
@@ -341,16 +341,16 @@ mod tests {
         let addresses = book.addresses(true);
         assert_eq!(
             addresses.of_name("a.example").await,
-            Err(LookupError::NoAddress)
+            Err(ConnectError::NoAddress)
         );
         book.says(&["1.1.1.1", "10.0.0.1"]);
         assert_eq!(
             addresses.of_name("a.example").await,
-            Err(LookupError::NoAddress)
+            Err(ConnectError::NoAddress)
         );
         assert_eq!(book.asked(), 1);
         tokio::time::advance(FAILED).await;
-        let private = LookupError::NotPublic(at("10.0.0.1"));
+        let private = ConnectError::NotPublic(at("10.0.0.1"));
         assert_eq!(addresses.of_name("a.example").await, Err(private));
         tokio::time::advance(FAILED).await;
         book.says(&["1.1.1.1"]);
@@ -366,7 +366,7 @@ mod tests {
         tokio::time::advance(FORGOTTEN).await;
         assert_eq!(
             addresses.of_name("a.example").await,
-            Err(LookupError::NoAddress)
+            Err(ConnectError::NoAddress)
         );
     }
 
