@@ -155,6 +155,7 @@ mod redirect;
 pub mod refuse;
 pub mod retry_after;
 pub mod robots;
+mod serve;
 #[cfg(feature = "signatures")]
 pub mod sign;
 pub mod stack;
