@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::Arc;
 
 use etiquette_core::store::journal::HostJournal;
@@ -12,6 +11,7 @@ use super::EtiquetteService;
 use crate::conditional_cache::MemoryStore;
 #[cfg(feature = "client")]
 use crate::hosts::AddressBudget;
+use crate::macros::opaque_debug;
 use crate::retry_after::{EmptyBodies, ReplayBody};
 use crate::{
     Accept, AcceptLayer, BoxError, BoxedService, ConditionalCacheLayer, HostBudgetLayer, Hosts,
@@ -218,8 +218,4 @@ impl<St, C: Clone> Clone for Etiquette<St, C> {
     }
 }
 
-impl<St, C> fmt::Debug for Etiquette<St, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Etiquette").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Etiquette<St, C>);
