@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use etiquette_core::decide::host::HostRecord;
 use etiquette_core::store::StoreFailed;
-use etiquette_core::store::journal::{HostJournal, Kept};
+use etiquette_core::store::journal::{HostJournal, HostJournalFuture};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
 use tokio::sync::Semaphore;
@@ -378,7 +378,7 @@ impl HostJournal for Slow {
         vec![("unknown.example".to_owned(), None)]
     }
 
-    fn keep(&self, host: &str, _: Option<HostRecord>) -> Kept {
+    fn keep(&self, host: &str, _: Option<HostRecord>) -> HostJournalFuture {
         if host == "unknown.example" {
             return Box::pin(std::future::ready(Ok(())));
         }

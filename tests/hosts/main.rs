@@ -76,7 +76,7 @@ fn ten_thousand_hosts_are_owed_nothing() {
 
 fn defaults() -> Value {
     json!({
-        "cap": 1, "min_delay": 1.0, "default_pause": 60, "default_pause_503": 30, "latency": 0.1, "body_time": 0,
+        "cap": 1, "min_gap": 1.0, "default_pause": 60, "default_pause_503": 30, "latency": 0.1, "body_time": 0,
         "queue_per_host": 40, "latency_scaling": false, "max_wait_user": 10,
     })
 }
@@ -105,7 +105,7 @@ fn timeline() -> impl Strategy<Value = Value> {
     )
         .prop_map(|(cap, min_delay, max_wait, scaling, retry)| {
             json!({
-                "cap": cap, "min_delay": min_delay, "max_wait": max_wait, "latency_scaling": scaling,
+                "cap": cap, "min_gap": min_delay, "max_wait": max_wait, "latency_scaling": scaling,
                 "auto_retry": retry,
             })
         });
@@ -244,7 +244,7 @@ fn pauses_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String>
 }
 
 fn delays_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
-    let delay = scenario.number("min_delay").expect("a delay");
+    let delay = scenario.number("min_gap").expect("a delay");
     let one_permit = scenario.number("cap") == Some(1.0);
     for pair in arrivals.windows(2) {
         if pair[1].at - pair[0].at < delay - EPSILON {
@@ -279,7 +279,7 @@ fn permits_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String
 
 /// From a 429 or 503 to a minute after its pause at least, the delay is twice the configured one.
 fn slower_afterwards(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
-    let delay = scenario.number("min_delay").expect("a delay");
+    let delay = scenario.number("min_gap").expect("a delay");
     for index in 0..arrivals.len() {
         let Some((head, wait, 429 | 503)) = asked(scenario, arrivals, index) else {
             continue;

@@ -32,65 +32,13 @@ const OPEN: &[&[&str]] = &[
         "crates/etiquette-core/src/decide/preferences/refused.rs",
     ],
     &[
-        "crates/etiquette-core/src/decide/robots_txt/answer.rs",
-        "crates/etiquette-core/src/decide/robots_txt/mod.rs",
-        "crates/etiquette-core/src/decide/robots_txt/record.rs",
-        "crates/etiquette-core/src/decide/robots_txt/stored.rs",
-    ],
-    &[
-        "crates/etiquette-core/src/field/structured/mod.rs",
-        "crates/etiquette-core/src/field/structured/parse.rs",
-        "crates/etiquette-core/src/field/structured/write.rs",
-    ],
-    &[
         "crates/etiquette-core/src/store/host.rs",
         "crates/etiquette-core/src/store/journal.rs",
         "crates/etiquette-core/src/store/mod.rs",
     ],
     &[
-        "crates/etiquette-core/src/vocabulary/identity/builder.rs",
-        "crates/etiquette-core/src/vocabulary/identity/config.rs",
-        "crates/etiquette-core/src/vocabulary/identity/mod.rs",
-    ],
-    &[
-        "crates/etiquette-core/src/vocabulary/purpose/grant.rs",
-        "crates/etiquette-core/src/vocabulary/purpose/session.rs",
-    ],
-    &[
-        "crates/etiquette-discovery/src/feed/hints.rs",
-        "crates/etiquette-discovery/src/feed/mod.rs",
-        "crates/etiquette-discovery/src/feed/parse.rs",
-    ],
-    &[
-        "crates/etiquette-discovery/src/html/mod.rs",
-        "crates/etiquette-discovery/src/html/sink.rs",
-    ],
-    &[
-        "crates/etiquette-discovery/src/plan/mod.rs",
-        "crates/etiquette-discovery/src/plan/want.rs",
-    ],
-    &[
         "crates/etiquette-discovery/src/reference/host.rs",
         "crates/etiquette-discovery/src/reference/mod.rs",
-    ],
-    &[
-        "crates/etiquette-discovery/src/sitemap/extension.rs",
-        "crates/etiquette-discovery/src/sitemap/mod.rs",
-        "crates/etiquette-discovery/src/sitemap/sort.rs",
-        "crates/etiquette-discovery/src/sitemap/walk.rs",
-        "crates/etiquette-discovery/src/sitemap/xml.rs",
-    ],
-    &[
-        "crates/etiquette-robots/src/kept/build.rs",
-        "crates/etiquette-robots/src/kept/mod.rs",
-        "crates/etiquette-robots/src/kept/prepare.rs",
-        "crates/etiquette-robots/src/robots.rs",
-        "crates/etiquette-robots/src/verdict.rs",
-    ],
-    &[
-        "crates/etiquette-robots/src/lint/groups.rs",
-        "crates/etiquette-robots/src/lint/lines.rs",
-        "crates/etiquette-robots/src/lint/mod.rs",
     ],
     &[
         "crates/tower-etiquette/src/accept/future.rs",
@@ -161,15 +109,6 @@ const OPEN: &[&[&str]] = &[
     &[
         "crates/tower-etiquette/src/sign/layer.rs",
         "crates/tower-etiquette/src/sign/service.rs",
-    ],
-    &[
-        "crates/tower-etiquette-redis/src/builder.rs",
-        "crates/tower-etiquette-redis/src/hosts.rs",
-        "crates/tower-etiquette-redis/src/lib.rs",
-        "crates/tower-etiquette-redis/src/link.rs",
-        "crates/tower-etiquette-redis/src/responses/mod.rs",
-        "crates/tower-etiquette-redis/src/responses/pieces.rs",
-        "crates/tower-etiquette-redis/src/robots.rs",
     ],
 ];
 

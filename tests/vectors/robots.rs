@@ -1,5 +1,7 @@
 //! robots.txt: matching and parsing. What an answer to the request for it means is played by `robots_fetching`.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as STANDARD;
 use std::fmt::Debug;
 
 use etiquette_robots::{ProductToken, Robots, leading_token, path_to_match, robots_url};
@@ -79,7 +81,9 @@ fn file(row: &Value) -> Result<Vec<u8>, String> {
         return Ok(robots.as_bytes().to_vec());
     }
     if let Some(coded) = row["robots_b64"].as_str() {
-        return base64(coded).ok_or_else(|| format!("no base64: {coded}"));
+        return STANDARD
+            .decode(coded)
+            .map_err(|error| format!("{coded}: {error}"));
     }
     let parts = row["robots_parts"].as_array().ok_or("no file")?;
     let mut robots = String::new();
@@ -88,20 +92,6 @@ fn file(row: &Value) -> Result<Vec<u8>, String> {
         robots.push_str(&text(&part[0]).repeat(times as usize));
     }
     Ok(robots.into_bytes())
-}
-
-fn base64(coded: &str) -> Option<Vec<u8>> {
-    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bytes = Vec::new();
-    for group in coded.trim_end_matches('=').as_bytes().chunks(4) {
-        let bits = group.iter().try_fold(0_u32, |bits, letter| {
-            let value = alphabet.iter().position(|known| known == letter)?;
-            Some(bits << 6 | value as u32)
-        })?;
-        let bits = bits << (6 * (4 - group.len()));
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
-    }
-    Some(bytes)
 }
 
 fn parsing(row: &Value) -> Result<(), String> {

@@ -6,12 +6,14 @@
 //! Only the waiter that polled last is woken by the work; all are woken when it is done. With n waiters a piece of
 //! work that wakes k times costs n + k polls.
 
+use crate::lock::lock;
+use crate::macros::opaque_debug;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// The work panicked. Its panic message has gone to the panic hook.
@@ -70,10 +72,6 @@ impl Wake for Signal {
             waker.wake();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T> Flight<T> {
@@ -195,17 +193,9 @@ impl<T> Drop for Flight<T> {
     }
 }
 
-impl<T> fmt::Debug for Flight<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Flight").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Flight<T>);
 
-impl<T> fmt::Debug for WeakFlight<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeakFlight").finish_non_exhaustive()
-    }
-}
+opaque_debug!(WeakFlight<T>);
 
 #[cfg(test)]
 mod tests {

@@ -146,6 +146,7 @@ pub mod head;
 pub mod host_budget;
 pub mod hosts;
 mod json;
+mod lock;
 mod macros;
 pub mod page;
 pub mod preferences;
@@ -154,6 +155,7 @@ mod redirect;
 pub mod refuse;
 pub mod retry_after;
 pub mod robots;
+mod serve;
 #[cfg(feature = "signatures")]
 pub mod sign;
 pub mod stack;

@@ -75,4 +75,15 @@ macro_rules! forward_body {
     };
 }
 
-pub(crate) use {forward_body, inner_accessors, service_constructors};
+/// `Debug` for a type whose parts say nothing: `opaque_debug!(Body)`, `opaque_debug!(BoxedFuture<B>)`.
+macro_rules! opaque_debug {
+    ($type:ident $(<$($parameter:ident $(: $bound:path)?),+>)?) => {
+        impl $(<$($parameter $(: $bound)?),+>)? std::fmt::Debug for $type $(<$($parameter),+>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($type)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+pub(crate) use {forward_body, inner_accessors, opaque_debug, service_constructors};

@@ -1,7 +1,9 @@
 //! The requests of one visit: a page, its redirects and its robots.txt.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
+
+use crate::lock::lock;
 
 /// What the requests on the way to one page have in common: robots.txt, redirects, the page.
 ///
@@ -54,6 +56,6 @@ impl Visit {
 
     /// Reads or changes its state.
     pub(crate) fn with<T>(&self, f: impl FnOnce(&mut VisitState) -> T) -> T {
-        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut lock(&self.0))
     }
 }

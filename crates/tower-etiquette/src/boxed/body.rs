@@ -1,11 +1,9 @@
-use std::fmt;
-
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 
 use super::BytesBody;
 use crate::BoxError;
-use crate::macros::forward_body;
+use crate::macros::{forward_body, opaque_debug};
 
 /// A response body without its type.
 pub struct Body(UnsyncBoxBody<Bytes, BoxError>);
@@ -24,8 +22,4 @@ impl Body {
     }
 }
 
-impl fmt::Debug for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Body").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Body);

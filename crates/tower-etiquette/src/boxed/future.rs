@@ -1,4 +1,3 @@
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,6 +6,7 @@ use http::Response;
 
 use super::Body;
 use crate::BoxError;
+use crate::macros::opaque_debug;
 
 /// The boxed future of a response: that of a [`BoxedService`](super::BoxedService), and of the layers that wait.
 ///
@@ -32,8 +32,4 @@ impl<B> Future for BoxedFuture<B> {
     }
 }
 
-impl<B> fmt::Debug for BoxedFuture<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoxedFuture").finish_non_exhaustive()
-    }
-}
+opaque_debug!(BoxedFuture<B>);

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
@@ -6,6 +5,7 @@ use tower_service::Service;
 
 use super::{Body, BoxedFuture};
 use crate::BoxError;
+use crate::macros::opaque_debug;
 
 /// A service without its type: `Clone`, `Send` and `Sync`.
 ///
@@ -81,8 +81,4 @@ impl<ReqBody> Service<Request<ReqBody>> for BoxedService<ReqBody> {
     }
 }
 
-impl<ReqBody> fmt::Debug for BoxedService<ReqBody> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoxedService").finish_non_exhaustive()
-    }
-}
+opaque_debug!(BoxedService<ReqBody>);

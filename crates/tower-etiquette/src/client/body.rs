@@ -11,7 +11,7 @@ use http::{HeaderMap, header};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::Full;
 
-use crate::macros::forward_body;
+use crate::macros::{forward_body, opaque_debug};
 use crate::ready::read_up_to;
 use crate::{Body, BoxError};
 
@@ -28,11 +28,7 @@ impl<T: Into<Bytes>> From<T> for RequestBody {
 
 forward_body!(RequestBody, Infallible);
 
-impl fmt::Debug for RequestBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestBody").finish_non_exhaustive()
-    }
-}
+opaque_debug!(RequestBody);
 
 /// A response body after decompression. It never yields more bytes than the client's `max_body`.
 ///

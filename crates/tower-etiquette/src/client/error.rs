@@ -93,13 +93,26 @@ impl fmt::Display for TimedOut {
 impl StdError for TimedOut {}
 
 /// A connection could not be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(super) enum ConnectError {
     /// It took longer than the timeout.
     TimedOut,
     /// The host has addresses, but none that may be asked.
     NotPublic(IpAddr),
+    /// The name has no address.
+    NoAddress,
+    /// The lookup of the name failed, a moment ago.
+    LookupFailed(Arc<str>),
+    /// The lookup of the name took longer than the timeout.
+    LookupTimedOut,
+}
+
+impl ConnectError {
+    pub(super) fn of_lookup(error: &BoxError) -> Self {
+        let known = error.downcast_ref().cloned();
+        known.unwrap_or_else(|| Self::LookupFailed(error.to_string().into()))
+    }
 }
 
 impl fmt::Display for ConnectError {
@@ -107,56 +120,14 @@ impl fmt::Display for ConnectError {
         match self {
             Self::TimedOut => f.write_str("the connection timed out"),
             Self::NotPublic(address) => write!(f, "{address} is not a public address"),
+            Self::NoAddress => f.write_str("the name has no address"),
+            Self::LookupFailed(why) => write!(f, "name lookup failed: {why}"),
+            Self::LookupTimedOut => f.write_str("the name lookup timed out"),
         }
     }
 }
 
 impl StdError for ConnectError {}
-
-/// A name could not be resolved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub(super) enum LookupError {
-    /// It has no address.
-    NoAddress,
-    /// It has addresses, but none that may be asked.
-    NotPublic(IpAddr),
-    /// The lookup failed, a moment ago.
-    Failed(Arc<str>),
-    /// The lookup took longer than the timeout.
-    TimedOut,
-}
-
-impl LookupError {
-    pub(super) fn of(error: &BoxError) -> Self {
-        match (error.downcast_ref(), error.downcast_ref()) {
-            (Some(Self::NoAddress), _) => Self::NoAddress,
-            (_, Some(ConnectError::NotPublic(address))) => Self::NotPublic(*address),
-            _ => Self::Failed(error.to_string().into()),
-        }
-    }
-
-    /// As a connection that is not made says it.
-    pub(super) fn into_connect_error(self) -> BoxError {
-        match self {
-            Self::NotPublic(address) => ConnectError::NotPublic(address).into(),
-            other => other.into(),
-        }
-    }
-}
-
-impl fmt::Display for LookupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoAddress => f.write_str("the name has no address"),
-            Self::NotPublic(address) => write!(f, "{address} is not a public address"),
-            Self::Failed(why) => write!(f, "name lookup failed: {why}"),
-            Self::TimedOut => f.write_str("the name lookup timed out"),
-        }
-    }
-}
-
-impl StdError for LookupError {}
 
 #[cfg(test)]
 mod tests {

@@ -44,12 +44,16 @@ mod body;
 mod builder;
 mod connect;
 mod error;
+mod future;
 mod names;
 mod redirect;
+mod service;
 #[cfg(test)]
 mod tests;
 mod timed_body;
 
 pub use body::{BodyError, RequestBody, ResponseBody};
-pub use builder::{Client, ClientBuilder, ClientFuture, Stack};
+pub use builder::{ClientBuilder, Stack};
 pub use error::Error;
+pub use future::ClientFuture;
+pub use service::Client;

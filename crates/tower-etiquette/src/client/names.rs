@@ -5,11 +5,10 @@
 //! connection that fails moves the name on to its next address.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use etiquette_core::decide::address::{self, AddressRefused};
@@ -18,9 +17,11 @@ use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::error::{ConnectError, LookupError};
+use super::error::ConnectError;
 use crate::BoxError;
-use crate::hosts::{Locate, Located};
+use crate::hosts::{AddressResolver, ResolvedAddress};
+use crate::lock::lock;
+use crate::macros::opaque_debug;
 
 /// How long a look-up counts.
 const FRESH: Duration = Duration::from_secs(300);
@@ -57,7 +58,7 @@ impl Lookup {
             self.admit(*address)?;
         }
         if addresses.is_empty() {
-            return Err(LookupError::NoAddress.into());
+            return Err(ConnectError::NoAddress.into());
         }
         Ok(addresses)
     }
@@ -89,11 +90,7 @@ impl Resolve {
     }
 }
 
-impl fmt::Debug for Resolve {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolve").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Resolve);
 
 /// The addresses that names are held to.
 #[derive(Clone)]
@@ -115,7 +112,7 @@ struct Names {
 
 struct Held {
     /// What the name leads to; the first is the one that it is held to.
-    addresses: Result<Vec<IpAddr>, LookupError>,
+    addresses: Result<Vec<IpAddr>, ConnectError>,
     looked_up: Instant,
     used: Instant,
 }
@@ -135,21 +132,21 @@ impl HeldNames {
     }
 
     /// The address that a name is held to.
-    pub(super) async fn of_name(&self, name: &str) -> Result<IpAddr, LookupError> {
+    pub(super) async fn of_name(&self, name: &str) -> Result<IpAddr, ConnectError> {
         if let Some(known) = self.known(name) {
             return known;
         }
         let lookup = self.0.lookup.look_up(name.to_owned());
         let found = match tokio::time::timeout(self.0.timeout, lookup).await {
             Ok(Ok(found)) => Ok(found),
-            Ok(Err(error)) => Err(LookupError::of(&error)),
-            Err(_) => Err(LookupError::TimedOut),
+            Ok(Err(error)) => Err(ConnectError::of_lookup(&error)),
+            Err(_) => Err(ConnectError::LookupTimedOut),
         };
         self.hold(name, found)
     }
 
     /// What is known of a name, if that still counts.
-    fn known(&self, name: &str) -> Option<Result<IpAddr, LookupError>> {
+    fn known(&self, name: &str) -> Option<Result<IpAddr, ConnectError>> {
         let now = Instant::now();
         let mut names = self.names();
         let held = names.held.get_mut(name)?;
@@ -168,13 +165,13 @@ impl HeldNames {
     fn hold(
         &self,
         name: &str,
-        found: Result<Vec<IpAddr>, LookupError>,
-    ) -> Result<IpAddr, LookupError> {
+        found: Result<Vec<IpAddr>, ConnectError>,
+    ) -> Result<IpAddr, ConnectError> {
         let now = Instant::now();
         let mut names = self.names();
         names.sweep(now);
         let held = names.held.entry(name.to_owned()).or_insert(Held {
-            addresses: Err(LookupError::NoAddress),
+            addresses: Err(ConnectError::NoAddress),
             looked_up: now,
             used: now,
         });
@@ -217,7 +214,7 @@ impl HeldNames {
     }
 
     fn names(&self) -> MutexGuard<'_, Names> {
-        self.0.names.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.names)
     }
 }
 
@@ -231,16 +228,16 @@ impl Names {
 }
 
 impl Held {
-    fn address(&self) -> Result<IpAddr, LookupError> {
+    fn address(&self) -> Result<IpAddr, ConnectError> {
         match &self.addresses {
-            Ok(addresses) => addresses.first().copied().ok_or(LookupError::NoAddress),
+            Ok(addresses) => addresses.first().copied().ok_or(ConnectError::NoAddress),
             Err(error) => Err(error.clone()),
         }
     }
 }
 
-impl Locate for HeldNames {
-    fn locate(&self, origin: &Origin, contact: Option<Arc<str>>) -> Located {
+impl AddressResolver for HeldNames {
+    fn resolve(&self, origin: &Origin, contact: Option<Arc<str>>) -> ResolvedAddress {
         let host = origin.host();
         let literal = host.trim_matches(['[', ']']).parse().ok();
         let set = self.0.set.get(&(host.to_owned(), origin.port())).copied();
@@ -253,7 +250,7 @@ impl Locate for HeldNames {
                 .of_name(origin.host())
                 .await
                 .map_err(|error| match error {
-                    LookupError::NotPublic(address) => {
+                    ConnectError::NotPublic(address) => {
                         let leaf = AddressRefused::new(Some(origin), address, contact);
                         Refusal::from(leaf).into()
                     }
@@ -263,11 +260,7 @@ impl Locate for HeldNames {
     }
 }
 
-impl fmt::Debug for HeldNames {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldNames").finish_non_exhaustive()
-    }
-}
+opaque_debug!(HeldNames);
 
 #[cfg(test)]
 mod tests {
@@ -348,16 +341,16 @@ mod tests {
         let addresses = book.addresses(true);
         assert_eq!(
             addresses.of_name("a.example").await,
-            Err(LookupError::NoAddress)
+            Err(ConnectError::NoAddress)
         );
         book.says(&["1.1.1.1", "10.0.0.1"]);
         assert_eq!(
             addresses.of_name("a.example").await,
-            Err(LookupError::NoAddress)
+            Err(ConnectError::NoAddress)
         );
         assert_eq!(book.asked(), 1);
         tokio::time::advance(FAILED).await;
-        let private = LookupError::NotPublic(at("10.0.0.1"));
+        let private = ConnectError::NotPublic(at("10.0.0.1"));
         assert_eq!(addresses.of_name("a.example").await, Err(private));
         tokio::time::advance(FAILED).await;
         book.says(&["1.1.1.1"]);
@@ -373,7 +366,7 @@ mod tests {
         tokio::time::advance(FORGOTTEN).await;
         assert_eq!(
             addresses.of_name("a.example").await,
-            Err(LookupError::NoAddress)
+            Err(ConnectError::NoAddress)
         );
     }
 
@@ -399,7 +392,7 @@ mod tests {
         let addresses = book.addresses(false);
         let locate = async |uri: &str| {
             let origin = Origin::of(&uri.parse().unwrap()).unwrap();
-            addresses.locate(&origin, None).await.unwrap()
+            addresses.resolve(&origin, None).await.unwrap()
         };
         assert_eq!(locate("http://set.example/").await, at("192.0.2.80"));
         assert_eq!(locate("http://192.0.2.7:8080/").await, at("192.0.2.7"));

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::panic;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use etiquette_core::Clock as _;
@@ -18,6 +18,7 @@ use redb::{
 };
 
 use super::error::DiskError;
+use crate::lock::lock;
 use crate::{BoxError, TokioClock};
 
 const NAME: &str = "etiquette.redb";
@@ -113,7 +114,7 @@ impl Database {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use etiquette_core::decide::host::HostRecord;
 use etiquette_core::store::StoreFailed;
-use etiquette_core::store::journal::{HostJournal, Kept};
+use etiquette_core::store::journal::{HostJournal, HostJournalFuture};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -93,7 +93,7 @@ impl HostJournal for DiskStore {
         state.records.iter().map(record).collect()
     }
 
-    fn keep(&self, host: &str, record: Option<HostRecord>) -> Kept {
+    fn keep(&self, host: &str, record: Option<HostRecord>) -> HostJournalFuture {
         if host.len() > MAX_NAME {
             let failed = self.report(DOING, "its name is too long".into());
             return Box::pin(std::future::ready(Err(failed)));

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use etiquette_core::decide::host::HostRecord;
@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::checksum::unseal;
 use crate::BoxError;
+use crate::lock::lock;
 
 pub(super) const PAUSES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("pauses 1");
 
@@ -45,7 +46,7 @@ pub(super) type Waiting = oneshot::Sender<Result<(), StoreFailed>>;
 
 impl Pauses {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// How many hosts are remembered.

@@ -5,7 +5,7 @@ use std::fs;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::store::{ResponseKey, StoreFailed};
@@ -20,6 +20,7 @@ use super::index::Index;
 use super::pauses::Pauses;
 use super::record::{HEADS, Record, decode, encode, size_of};
 use crate::BoxError;
+use crate::lock::lock;
 
 /// So many variants of one URL stand side by side; a further one replaces the oldest.
 const MAX_VARIANTS: usize = 16;
@@ -69,7 +70,7 @@ impl DiskStore {
     pub fn with_max_bytes(folder: impl AsRef<Path>, max_bytes: u64) -> Result<Self, DiskError> {
         let folder = folder.as_ref();
         fs::create_dir_all(folder).map_err(|error| DiskError::unusable(folder, error))?;
-        let (mut inner, damage) = match open_inner(folder, max_bytes) {
+        let (inner, damage) = match open_inner(folder, max_bytes) {
             Ok(inner) => (inner, None),
             Err(Opening::Refused(error)) => return Err(error),
             Err(Opening::Damaged(cause)) => {
@@ -85,11 +86,7 @@ impl DiskStore {
             }
         };
         if let Some(cause) = damage {
-            let found = inner
-                .found
-                .get_mut()
-                .unwrap_or_else(PoisonError::into_inner);
-            found.push(StoreFailed::new("read its database", cause));
+            lock(&inner.found).push(StoreFailed::new("read its database", cause));
         }
         Ok(Self {
             inner: Arc::new(inner),
@@ -189,10 +186,6 @@ fn open_inner(folder: &Path, max_bytes: u64) -> Result<Inner, Opening> {
         Ok(opened) => opened,
         Err(_) => Err(Opening::Damaged("the database file is corrupt".into())),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inner {

@@ -20,7 +20,7 @@ mod robots;
 
 pub use etiquette_core::decide::cache_policy::{CacheStatus, Forward};
 pub use etiquette_core::decide::host::{Pace, PaceReason};
-pub use etiquette_core::decide::preferences::{Preferences, Source, Use, Wish};
+pub use etiquette_core::decide::preferences::{Preferences, StatementSource, Use, Wish};
 pub use etiquette_robots::{Cause, Robots, Rule, RuleKind, Verdict};
 pub use response::Facts;
 pub use robots::RobotsFacts;

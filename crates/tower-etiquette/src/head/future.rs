@@ -1,4 +1,3 @@
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,6 +8,7 @@ use pin_project_lite::pin_project;
 
 use super::OnHead;
 use crate::BoxError;
+use crate::macros::opaque_debug;
 
 pin_project! {
     /// The future of [`HeadService`](super::HeadService): the inner one, or a refusal.
@@ -73,8 +73,4 @@ where
     }
 }
 
-impl<F, C: OnHead> fmt::Debug for ResponseFuture<F, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseFuture").finish_non_exhaustive()
-    }
-}
+opaque_debug!(ResponseFuture<F, C: OnHead>);

@@ -3,7 +3,7 @@ use tower_layer::Layer;
 
 use super::HostBudget;
 use crate::Hosts;
-use crate::hosts::Second;
+use crate::hosts::AddressBudget;
 
 /// Gives every host a budget; see the [module](crate::host_budget).
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct HostBudgetLayer {
     hosts: Hosts,
     never_wait: bool,
     origin: Option<Origin>,
-    second: Option<Second>,
+    address_budget: Option<AddressBudget>,
 }
 
 impl HostBudgetLayer {
@@ -22,7 +22,7 @@ impl HostBudgetLayer {
             hosts,
             never_wait: false,
             origin: None,
-            second: None,
+            address_budget: None,
         }
     }
 
@@ -41,10 +41,10 @@ impl HostBudgetLayer {
         self
     }
 
-    /// Keeps a second budget beside each host's own.
+    /// Keeps a address_budget budget beside each host's own.
     #[cfg(feature = "client")]
-    pub(crate) fn second(mut self, second: Second) -> Self {
-        self.second = Some(second);
+    pub(crate) fn address_budget(mut self, address_budget: AddressBudget) -> Self {
+        self.address_budget = Some(address_budget);
         self
     }
 
@@ -63,7 +63,7 @@ impl<S> Layer<S> for HostBudgetLayer {
             self.hosts.clone(),
             self.never_wait,
             self.origin.clone(),
-            self.second.clone(),
+            self.address_budget.clone(),
         )
     }
 }

@@ -11,7 +11,7 @@ use tower_service::Service;
 use super::{HostBudgetLayer, LeaseLost, ResponseBody, ResponseFuture};
 use crate::context::{AtAddress, Context, api, purpose};
 use crate::facts::Facts;
-use crate::hosts::{Hosts, Manner, Second, admit, origin_of};
+use crate::hosts::{AcquireOptions, AddressBudget, Hosts, admit, origin_of};
 use crate::macros::inner_accessors;
 use crate::ready::ready;
 use crate::{BoxError, Refusal};
@@ -23,7 +23,7 @@ pub struct HostBudget<S> {
     hosts: Hosts,
     never_wait: bool,
     origin: Option<Origin>,
-    second: Option<Second>,
+    address_budget: Option<AddressBudget>,
 }
 
 inner_accessors!(HostBudget);
@@ -46,14 +46,14 @@ impl<S> HostBudget<S> {
         hosts: Hosts,
         never_wait: bool,
         origin: Option<Origin>,
-        second: Option<Second>,
+        address_budget: Option<AddressBudget>,
     ) -> Self {
         Self {
             inner,
             hosts,
             never_wait,
             origin,
-            second,
+            address_budget,
         }
     }
 }
@@ -88,7 +88,7 @@ where
             self.hosts.clone(),
             self.never_wait,
             self.origin.clone(),
-            self.second.clone(),
+            self.address_budget.clone(),
             request,
         ))
     }
@@ -99,7 +99,7 @@ async fn run<S, ReqBody, ResBody>(
     hosts: Hosts,
     never_wait: bool,
     origin: Option<Origin>,
-    second: Option<Second>,
+    address_budget: Option<AddressBudget>,
     mut request: Request<ReqBody>,
 ) -> Result<Response<ResponseBody<ResBody>>, BoxError>
 where
@@ -109,7 +109,7 @@ where
 {
     let context = request.extensions().get::<Context>();
     if context.is_some_and(|context| context.held_by.contains(hosts.id())) {
-        // A budget on the same hosts holds a permit for this request already. Asking for a second one could wait for
+        // A budget on the same hosts holds a permit for this request already. Asking for a address_budget one could wait for
         // the first for ever.
         let mut service = inner;
         ready(&mut service).await.map_err(Into::into)?;
@@ -119,7 +119,7 @@ where
 
     let origin = origin_of(request.uri(), origin)?;
     let purpose = purpose(&request);
-    let manner = Manner {
+    let options = AcquireOptions {
         purpose,
         api: api(&request).filter(|_| purpose == PurposeKind::Api),
         pauses_only: false,
@@ -128,8 +128,15 @@ where
         not_before: None,
     };
     let extensions = request.extensions();
-    let (mut service, mut permit) =
-        admit(&hosts, &origin, extensions, manner, second.as_ref(), inner).await?;
+    let (mut service, mut permit) = admit(
+        &hosts,
+        &origin,
+        extensions,
+        options,
+        address_budget.as_ref(),
+        inner,
+    )
+    .await?;
     if let Some(address) = permit.address() {
         request.extensions_mut().insert(AtAddress(address));
     }
@@ -159,7 +166,7 @@ where
     let answer = permit.read(response.status(), response.headers());
     permit.answered(answer);
     permit.kept().await;
-    permit.tell().await;
+    permit.report().await;
     Facts::edit(response.extensions_mut(), |facts| {
         facts.waited += permit.waited();
         facts.attempts = facts.attempts.max(1);

@@ -23,7 +23,7 @@ use shuttle::thread;
 use tower_service::Service;
 
 use super::sync::MODEL;
-use super::{Hosts, Manner, Permit, admit};
+use super::{AcquireOptions, Hosts, Permit, admit};
 use crate::BoxError;
 
 /// Time stands still: nothing but the others lets a request go on.
@@ -119,7 +119,7 @@ impl World {
     fn request(&self) -> Admitted {
         let world = self.clone();
         Box::pin(async move {
-            let manner = Manner {
+            let options = AcquireOptions {
                 purpose: PurposeKind::Crawl,
                 api: world.api.clone(),
                 pauses_only: false,
@@ -135,7 +135,7 @@ impl World {
             };
             let (hosts, origin) = (world.hosts.clone(), world.origin.clone());
             let extensions = Extensions::new();
-            let (_, permit) = admit(&hosts, &origin, &extensions, manner, None, inner).await?;
+            let (_, permit) = admit(&hosts, &origin, &extensions, options, None, inner).await?;
             let others = world.under_way.fetch_add(1, Ordering::SeqCst);
             assert_eq!(others, 0, "one permit");
             Ok(Started {
@@ -295,12 +295,14 @@ fn one_who_is_not_polled_any_more_is_passed() {
         let watcher = {
             let world = world.clone();
             thread::spawn(move || {
-                let host = world.hosts.find(&world.origin).unwrap();
-                let api = world.api.as_ref().map(|api| world.hosts.number_of(api));
+                let host = world.hosts.0.find(&world.origin).unwrap();
+                let table = &world.hosts.0.table;
+                let number = |api: &Api| table.key_of((api.origin(), api.prefix(), api.key()));
+                let api = world.api.as_ref().map(number);
                 let mut now = world.hosts.clock().now().monotonic;
                 block_on(poll_fn(|task| {
                     // Time passes for the watch alone: whoever has not looked by then is silent.
-                    while let Some(until) = host.watch(now, api, task.waker()) {
+                    while let Some(until) = host.check_head(now, api, task.waker()) {
                         now = until;
                         thread::yield_now();
                     }

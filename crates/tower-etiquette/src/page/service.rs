@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY,
+    CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
 use tower_service::Service;
 
 use super::description::Description;
 use super::negotiate;
 use crate::Identity;
+use crate::serve::get_or_head;
 
 /// Serves the page that an identity's link leads to. See the [module](super). Cloning is cheap.
 #[derive(Clone, Debug)]
@@ -53,39 +54,32 @@ impl DescriptionPage {
         self
     }
 
-    fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut answer = Response::new(Full::default());
-            *answer.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-            let allowed = HeaderValue::from_static("GET, HEAD");
-            answer.headers_mut().insert(ALLOW, allowed);
-            return answer;
-        }
-        let language = negotiate::language(request.headers());
-        let (body, kind) = if negotiate::wants_json(request.headers()) {
-            (self.0.json(language), "application/json")
-        } else {
-            (self.0.html(language), "text/html; charset=utf-8")
-        };
-        let mut answer = Response::new(match *request.method() {
-            Method::HEAD => Full::default(),
-            _ => Full::from(body),
-        });
-        let headers = answer.headers_mut();
-        for (name, value) in [
-            (CONTENT_TYPE, kind),
-            (CONTENT_LANGUAGE, language.tag()),
-            (VARY, "accept, accept-language"),
-            (CACHE_CONTROL, "max-age=3600"),
-            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (
-                CONTENT_SECURITY_POLICY,
-                "default-src 'none'; style-src 'unsafe-inline'",
-            ),
-        ] {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        answer
+    fn respond<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+        get_or_head(request, || {
+            let language = negotiate::language(request.headers());
+            let (body, content_type) = if negotiate::wants_json(request.headers()) {
+                (self.0.json(language), "application/json")
+            } else {
+                (self.0.html(language), "text/html; charset=utf-8")
+            };
+            let mut response = Response::new(body.into());
+            let fields = [
+                (CONTENT_TYPE, content_type),
+                (CONTENT_LANGUAGE, language.tag()),
+                (VARY, "accept, accept-language"),
+                (CACHE_CONTROL, "max-age=3600"),
+                (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+                (
+                    CONTENT_SECURITY_POLICY,
+                    "default-src 'none'; style-src 'unsafe-inline'",
+                ),
+            ];
+            let headers = response.headers_mut();
+            for (name, value) in fields {
+                headers.insert(name, HeaderValue::from_static(value));
+            }
+            response
+        })
     }
 }
 
@@ -99,7 +93,7 @@ impl<B> Service<Request<B>> for DescriptionPage {
     }
 
     fn call(&mut self, request: Request<B>) -> PageFuture {
-        ready(Ok(self.answer(&request)))
+        ready(Ok(self.respond(&request)))
     }
 }
 
@@ -163,7 +157,7 @@ mod tests {
             let request = Request::get("/bot.html")
                 .header("accept", "application/json")
                 .header("accept-language", wanted);
-            let answer = page().answer(&request.body(()).unwrap());
+            let answer = page().respond(&request.body(()).unwrap());
             let headers = answer.headers();
             assert_eq!(headers["content-type"], "application/json");
             assert_eq!(headers["content-language"], language.tag());
@@ -179,9 +173,9 @@ mod tests {
     #[test]
     fn only_reading() {
         let request = Request::post("/bot.html").body(()).unwrap();
-        assert_eq!(page().answer(&request).status(), 405);
+        assert_eq!(page().respond(&request).status(), 405);
         let request = Request::head("/bot.html").body(()).unwrap();
-        let answer = page().answer(&request);
+        let answer = page().respond(&request);
         assert_eq!(answer.headers()["vary"], "accept, accept-language");
     }
 }

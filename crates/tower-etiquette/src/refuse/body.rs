@@ -1,4 +1,3 @@
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -9,6 +8,7 @@ use pin_project_lite::pin_project;
 
 use crate::BoxError;
 use crate::boxed::BytesBody;
+use crate::macros::opaque_debug;
 
 pin_project! {
     /// The body of a response, or the description of a refusal.
@@ -56,8 +56,4 @@ where
     }
 }
 
-impl<B> fmt::Debug for ProblemBody<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProblemBody").finish_non_exhaustive()
-    }
-}
+opaque_debug!(ProblemBody<B>);

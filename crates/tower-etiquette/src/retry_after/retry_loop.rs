@@ -13,7 +13,7 @@ use super::layer::RetryAfterConfig;
 use super::replay::ReplayBody;
 use crate::context::{Context, Handshake, purpose};
 use crate::facts::Facts;
-use crate::hosts::{Manner, Permit, admit, origin_of};
+use crate::hosts::{AcquireOptions, Permit, admit, origin_of};
 use crate::ready::ready;
 use crate::{BoxError, Refusal, events};
 
@@ -200,7 +200,7 @@ impl RetryLoop {
             ready(&mut service).await.map_err(Into::into)?;
             return Ok((service, None));
         }
-        let manner = Manner {
+        let manner = AcquireOptions {
             purpose: self.purpose,
             api: None,
             pauses_only: true,

@@ -1,10 +1,9 @@
 //! One request checked against the rules of its origin: when it comes, and again when it starts.
 
-use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use etiquette_core::decide::address::AddressRefused;
@@ -21,6 +20,8 @@ use super::request::RobotsRequest;
 use super::target::Target;
 use crate::facts::RobotsFacts;
 use crate::flight::{Flight, Panicked};
+use crate::lock::lock;
+use crate::macros::opaque_debug;
 use crate::start_check::{StartCheck, StartDecision};
 use crate::{BoxError, events};
 
@@ -73,7 +74,7 @@ impl<S, ReqBody> RobotsCheck<S, ReqBody> {
 
 impl State {
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.progress)
     }
 
     /// What the record says at `now`.
@@ -158,7 +159,7 @@ impl State {
         match &request.config.hosts {
             Some(hosts) => {
                 let now = request.config.clock.now();
-                hosts.outlook(&request.key.origin, request.purpose, now)
+                hosts.check_pause(&request.key.origin, request.purpose, now)
             }
             None => Ok(()),
         }
@@ -200,11 +201,7 @@ where
 
     fn refresh(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let state = Arc::clone(&self.state);
-        let inner = self
-            .inner
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let inner = lock(&self.inner).clone();
         Box::pin(async move {
             if let Err(refusal) = state.check_pause() {
                 state.progress().refused = Some(Box::new(refusal));
@@ -220,11 +217,4 @@ where
     }
 }
 
-impl<S, ReqBody> fmt::Debug for RobotsCheck<S, ReqBody> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RobotsCheck")
-            .field("origin", &self.state.request.key.origin)
-            .field("target", &self.state.target)
-            .finish_non_exhaustive()
-    }
-}
+opaque_debug!(RobotsCheck<S, ReqBody>);

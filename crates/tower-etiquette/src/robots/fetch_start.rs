@@ -1,11 +1,12 @@
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use etiquette_core::Now;
 use tokio::time::Instant;
 
+use crate::lock::lock;
 use crate::start_check::{StartCheck, StartDecision};
 
 /// The check of a request for robots.txt itself: always allowed. Knows since when it is under way, if it is.
@@ -25,21 +26,21 @@ impl FetchStart {
 
     /// When it started.
     pub(super) fn at(&self) -> Option<Instant> {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.at)
     }
 }
 
 impl StartCheck for FetchStart {
     /// Asked while the request waits, and for the last time just before it starts.
     fn check(&self, _: Now) -> StartDecision {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.at) = None;
         StartDecision::Start {
             crawl_delay: self.crawl_delay,
         }
     }
 
     fn started(&self) {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *lock(&self.at) = Some(Instant::now());
     }
 
     fn refresh(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {

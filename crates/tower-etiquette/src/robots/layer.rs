@@ -12,7 +12,7 @@ use crate::{Hosts, TokioClock};
 /// Fetches robots.txt before any page and obeys it. See the [module](super) for what it promises and its defaults.
 ///
 /// Clones share what they know: cloning never forgets a rule.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RobotsLayer {
     pub(super) config: RobotsConfig,
 }
@@ -121,10 +121,10 @@ impl Default for RobotsLayer {
     }
 }
 
-impl fmt::Debug for RobotsLayer {
+impl fmt::Debug for RobotsConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RobotsLayer")
-            .field("policy", &self.config.policy)
+        f.debug_struct("RobotsConfig")
+            .field("policy", &self.policy)
             .finish_non_exhaustive()
     }
 }

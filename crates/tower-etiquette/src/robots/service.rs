@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
@@ -22,7 +21,7 @@ use crate::ready::{ready, send};
 use crate::start_check::{StartCheck, StartDecision};
 
 /// A service that fetches robots.txt before any page and obeys it. See the [module](super).
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Robots<S> {
     inner: S,
     config: Arc<RobotsConfig>,
@@ -60,45 +59,32 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
+        let mut inner = self.inner.clone();
         let config = Arc::clone(&self.config);
-        ResponseFuture::new(call(self.inner.clone(), config, request))
+        ResponseFuture::new(async move {
+            let purpose = purpose(&request);
+            let identity = identify(&mut request, &config, purpose)?;
+            let origin = origin_of(&request, &config)?;
+            if needs_no_check(&mut request, purpose) {
+                return send(&mut inner, request).await;
+            }
+            let clock = Arc::clone(&config.clock);
+            let visit = Context::of(request.extensions_mut()).visit.clone();
+            let checked = RobotsRequest::new(config, origin, identity, purpose, visit);
+            let target = request.uri().path_and_query();
+            let target = target.map_or("/", |target| target.as_str());
+            let check = Arc::new(RobotsCheck::new(checked, target, inner.clone()));
+            let mut inner = ready_when_allowed(&*check, &*clock, inner).await?;
+            let start_check = Arc::clone(&check) as Arc<dyn StartCheck>;
+            Context::of(request.extensions_mut()).start_check = Some(start_check);
+            let mut response = inner.call(request).await.map_err(Into::into)?;
+            if let Some(facts) = check.facts() {
+                Facts::edit(response.extensions_mut(), |all| all.robots = Some(facts));
+            }
+            Ok(response)
+        })
     }
-}
-
-async fn call<S, ReqBody, ResBody>(
-    mut inner: S,
-    config: Arc<RobotsConfig>,
-    mut request: Request<ReqBody>,
-) -> Result<Response<ResBody>, BoxError>
-where
-    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-    ReqBody: Default + Send + 'static,
-    ResBody: Body + Send + 'static,
-    ResBody::Data: Send,
-{
-    let purpose = purpose(&request);
-    let identity = identify(&mut request, &config, purpose)?;
-    let origin = origin_of(&request, &config)?;
-    if needs_no_check(&mut request, purpose) {
-        return send(&mut inner, request).await;
-    }
-    let clock = Arc::clone(&config.clock);
-    let visit = Context::of(request.extensions_mut()).visit.clone();
-    let checked = RobotsRequest::new(config, origin, identity, purpose, visit);
-    let target = request.uri().path_and_query();
-    let target = target.map_or("/", |target| target.as_str());
-    let check = Arc::new(RobotsCheck::new(checked, target, inner.clone()));
-    let mut inner = ready_when_allowed(&*check, &*clock, inner).await?;
-    let start_check = Arc::clone(&check) as Arc<dyn StartCheck>;
-    Context::of(request.extensions_mut()).start_check = Some(start_check);
-    let mut response = inner.call(request).await.map_err(Into::into)?;
-    if let Some(facts) = check.facts() {
-        Facts::edit(response.extensions_mut(), |all| all.robots = Some(facts));
-    }
-    Ok(response)
 }
 
 /// A layer of the same kind further out has checked it already, or fetches robots.txt itself (RFC 9309, 2.2.2: the file
@@ -177,12 +163,4 @@ fn origin_of<B>(request: &Request<B>, config: &RobotsConfig) -> Result<Origin, R
         return Err(NoOrigin::new(InvalidOrigin::OtherHost).into());
     }
     Ok(origin)
-}
-
-impl<S: fmt::Debug> fmt::Debug for Robots<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Robots")
-            .field("inner", &self.inner)
-            .finish_non_exhaustive()
-    }
 }

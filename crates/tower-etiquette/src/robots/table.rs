@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use etiquette_core::decide::robots_txt::RobotsRecord;
 use etiquette_core::{Origin, Refusal};
 use etiquette_robots::ProductToken;
 
 use crate::flight::{Flight, WeakFlight};
+use crate::lock::lock;
 
 /// What a fetch leaves for those who waited for it. `Err`: nothing was fetched because the host does not admit the
 /// request; the record has not changed.
@@ -43,7 +44,7 @@ pub(super) struct State {
 
 impl Slot {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Joins the fetch that is under way, or starts one.
@@ -90,7 +91,7 @@ impl Table {
 
     /// The slot of `key`, made if there is none.
     pub(super) fn slot(&self, key: &Key) -> Arc<Slot> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         if let Some(slot) = inner.slots.get(key) {
             slot.used.store(true, Ordering::Relaxed);
             return Arc::clone(slot);

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::Arc;
 
 use etiquette_core::store::journal::HostJournal;
@@ -11,7 +10,8 @@ use tower_service::Service;
 use super::EtiquetteService;
 use crate::conditional_cache::MemoryStore;
 #[cfg(feature = "client")]
-use crate::hosts::Second;
+use crate::hosts::AddressBudget;
+use crate::macros::opaque_debug;
 use crate::retry_after::{EmptyBodies, ReplayBody};
 use crate::{
     Accept, AcceptLayer, BoxError, BoxedService, ConditionalCacheLayer, HostBudgetLayer, Hosts,
@@ -93,11 +93,11 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
         self
     }
 
-    /// Keeps a second budget beside each host's own, once the hosts are settled.
+    /// Keeps a second budget for the address of each host, once the hosts are chosen.
     #[cfg(feature = "client")]
-    pub(crate) fn second(mut self, make: impl FnOnce(&Hosts) -> Second) -> Self {
-        let second = make(self.common.budget.get_hosts());
-        self.common.budget = self.common.budget.second(second);
+    pub(crate) fn address_budget(mut self, make: impl FnOnce(&Hosts) -> AddressBudget) -> Self {
+        let address_budget = make(self.common.budget.get_hosts());
+        self.common.budget = self.common.budget.address_budget(address_budget);
         self
     }
 
@@ -218,8 +218,4 @@ impl<St, C: Clone> Clone for Etiquette<St, C> {
     }
 }
 
-impl<St, C> fmt::Debug for Etiquette<St, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Etiquette").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Etiquette<St, C>);

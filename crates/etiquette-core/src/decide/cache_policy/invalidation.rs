@@ -44,60 +44,12 @@ pub(super) fn names_itself(uri: &Uri, response: &HeaderMap) -> bool {
 /// The absolute URI of a reference (RFC 3986, 5.2), its fragment dropped.
 fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let reference = reference.split('#').next().unwrap_or_default().trim();
-    let (scheme, authority) = (base.scheme_str()?, base.authority()?.as_str());
-    let has_scheme = reference.split_once(':').is_some_and(|(scheme, _)| {
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    });
-    if has_scheme {
-        return reference.parse().ok();
+    if reference.is_empty() {
+        return Some(base.clone());
     }
-    if reference.starts_with("//") {
-        return format!("{scheme}:{reference}").parse().ok();
-    }
-    let (path, query) = match reference.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (reference, None),
-    };
-    let (path, query) = if path.is_empty() {
-        (base.path().to_owned(), query.or(base.query()))
-    } else if path.starts_with('/') {
-        (without_dots(path), query)
-    } else {
-        let folder = base
-            .path()
-            .rfind('/')
-            .map_or("/", |end| &base.path()[..=end]);
-        (without_dots(&format!("{folder}{path}")), query)
-    };
-    match query {
-        Some(query) => format!("{scheme}://{authority}{path}?{query}"),
-        None => format!("{scheme}://{authority}{path}"),
-    }
-    .parse()
-    .ok()
-}
-
-fn without_dots(path: &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
-    let mut segments = path.split('/').skip(1).peekable();
-    while let Some(segment) = segments.next() {
-        let last = segments.peek().is_none();
-        match segment {
-            "." | ".." => {
-                if segment == ".." {
-                    kept.pop();
-                }
-                if last {
-                    kept.push("");
-                }
-            }
-            other => kept.push(other),
-        }
-    }
-    format!("/{}", kept.join("/"))
+    etiquette_robots::resolve(&base.to_string(), reference)?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]

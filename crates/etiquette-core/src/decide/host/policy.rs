@@ -278,7 +278,7 @@ impl HostPolicy {
     pub fn within(&self, limit: ApiLimit) -> Self {
         let mut policy = self.clone();
         policy.min_delay = policy.min_delay.max(limit.interval());
-        policy.max_in_flight = policy.max_in_flight.min(limit.at_once);
+        policy.max_in_flight = policy.max_in_flight.min(limit.max_in_flight);
         policy
     }
 
