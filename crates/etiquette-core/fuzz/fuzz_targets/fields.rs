@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use etiquette_core::RetryAfter;
 use etiquette_core::decide::accept::judge;
-use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, wanted};
+use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, requested_range};
 use etiquette_core::decide::host::{HostPolicy, HostResponse};
 use etiquette_core::decide::preferences::{Directives, Tdm, content_signal, content_usage};
 use etiquette_core::field::date;
@@ -51,7 +51,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let _ = RetryAfter::of(&headers, wall);
     let _ = Tdm::from_headers(&headers);
-    let _ = (ResponseDirectives::of(&headers), RequestDirectives::of(&headers), wanted(&headers));
+    let _ = (ResponseDirectives::of(&headers), RequestDirectives::of(&headers), requested_range(&headers));
     let read = HostResponse::read(&HostPolicy::new(), StatusCode::OK, &headers, wall);
     assert_ne!(read.wait, Some(Duration::ZERO));
 });

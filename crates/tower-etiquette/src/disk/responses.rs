@@ -33,12 +33,12 @@ impl ResponseStore for DiskStore {
         head: &StoredResponse,
     ) -> Result<Option<Bytes>, StoreFailed> {
         let key = key.clone();
-        let (selecting, received) = (head.selecting().clone(), head.received());
+        let (selecting, initial_age) = (head.selecting().clone(), head.initial_age());
         self.work("read a body", move |inner| {
             // A body that was replaced meanwhile does not belong to this head.
             let records = inner.records(&key)?;
             let found = records.iter().find(|record| {
-                *record.head.selecting() == selecting && record.head.received() == received
+                *record.head.selecting() == selecting && record.head.initial_age() == initial_age
             });
             let Some(record) = found else {
                 return Ok(None);

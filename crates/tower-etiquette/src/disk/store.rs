@@ -206,7 +206,7 @@ impl Inner {
                 match unseal(value.value()).and_then(decode) {
                     Some(records) if !records.is_empty() => {
                         bodies.extend(records.iter().map(|record| record.body.number));
-                        let at = records[0].head.received().at;
+                        let at = records[0].head.initial_age().response_time;
                         stock.push((at, ResponseKey::from_stored(key.value()), size_of(&records)));
                     }
                     _ => unreadable.push(key.value().to_owned()),
