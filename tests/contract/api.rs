@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::decide::host::PaceReason;
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen as Known, Shared,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, Outage, Seen as Known, Shared,
 };
 use http::{Request, header};
 use http_body_util::{BodyExt, Empty};
@@ -263,8 +263,12 @@ async fn too_many_apis_of_one_host_are_refused_and_idle_ones_make_room() {
 struct Notes(Mutex<Vec<HostPolicy>>);
 
 impl HostStore for Notes {
-    fn acquire<'a>(&'a self, seen: Known<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
-        assert_eq!(ask.ask.api, None, "a store knows no limits of APIs");
+    fn acquire<'a>(
+        &'a self,
+        seen: Known<'a>,
+        ask: AcquireRequest,
+    ) -> HostStoreFuture<'a, Acquired> {
+        assert_eq!(ask.options.api, None, "a store knows no limits of APIs");
         self.0.lock().unwrap().push(seen.policy.clone());
         Box::pin(async { Ok(Acquired::Granted(Shared::default())) })
     }

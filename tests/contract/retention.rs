@@ -10,7 +10,7 @@ use bytes::Bytes;
 use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::decide::robots_txt::StoredRobots;
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen, Shared,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, Outage, Seen, Shared,
 };
 use etiquette_core::store::{
     ResponseKey, ResponseStore, RobotsKey, RobotsStore, StoreFailed, StoreFuture, Variant,
@@ -118,7 +118,7 @@ impl Table {
 }
 
 impl HostStore for Table {
-    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: AcquireRequest) -> HostStoreFuture<'a, Acquired> {
         self.note(format!("acquire {seen:?} {ask:?}"));
         Box::pin(std::future::ready(Ok(Acquired::Granted(Shared::default()))))
     }

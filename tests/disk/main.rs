@@ -305,7 +305,7 @@ async fn robots_txt_survives_with_its_bytes() {
             confirmed: SystemTime::UNIX_EPOCH + Duration::from_secs(1_784_550_000),
             life: Duration::from_secs(3_600),
         }),
-        failing: None,
+        failure: None,
     };
     let store = DiskStore::open(&folder.0).unwrap();
     assert_eq!(store.load(&key).await.unwrap(), None);

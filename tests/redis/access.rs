@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::decide::host::{Ask, HostPolicy};
+use etiquette_core::decide::host::{HostPolicy, StartOptions};
 use etiquette_core::decide::robots_txt::StoredOutcome;
-use etiquette_core::store::host::{HostAsk, HostStore, LeaseId, Seen};
+use etiquette_core::store::host::{AcquireRequest, HostStore, LeaseId, Seen};
 use etiquette_core::store::{ResponseKey, ResponseStore, RobotsStore};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose};
 use tower_etiquette_redis::{Cause, Event, RedisStore};
@@ -85,7 +85,7 @@ async fn a_user_who_may_do_what_is_documented_can_do_everything() {
         ("crawler:secret%2F1@", "others"),
     ] {
         let (store, heard) = listening(builder(credentials, namespace));
-        let ask = HostAsk::new(LeaseId(0), Ask::pace());
+        let ask = AcquireRequest::new(LeaseId(0), StartOptions::pace());
         let answer = store.acquire(Seen::new("a.example", &policy), ask).await;
         assert!(answer.is_err(), "{credentials}{namespace}: {answer:?}");
         let told = format!("{:?} {store:?}", heard.lock().unwrap());
@@ -157,7 +157,7 @@ async fn a_server_behind_tls_is_used_when_its_root_is_trusted() {
     let plain = RedisStore::builder(format!("redis://127.0.0.1:{}/", server.port()));
     for builder in [builder().root_certificates(other), builder(), plain] {
         let (store, heard) = listening(builder);
-        let ask = HostAsk::new(LeaseId(0), Ask::pace());
+        let ask = AcquireRequest::new(LeaseId(0), StartOptions::pace());
         let answer = store.acquire(Seen::new("a.example", &policy), ask).await;
         assert!(answer.is_err(), "{answer:?}");
         let heard = heard.lock().unwrap();

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use etiquette_core::decide::host::{Ask, HostPolicy};
+use etiquette_core::decide::host::{HostPolicy, StartOptions};
 use etiquette_core::decide::robots_txt::StoredOutcome;
-use etiquette_core::store::host::{Acquired, HostAsk, HostStore, LeaseId, Seen};
+use etiquette_core::store::host::{AcquireRequest, Acquired, HostStore, LeaseId, Seen};
 use etiquette_core::store::{ResponseKey, ResponseStore, RobotsStore};
 use tower_etiquette_redis::{Builder, RedisStore};
 
@@ -75,7 +75,7 @@ async fn acquire(store: &RedisStore, seen: Seen<'_>) -> Option<Acquired> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let lease = LeaseId(NEXT.fetch_add(1, Ordering::Relaxed));
     store
-        .acquire(seen, HostAsk::new(lease, Ask::pace()))
+        .acquire(seen, AcquireRequest::new(lease, StartOptions::pace()))
         .await
         .ok()
 }

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::Now;
-use etiquette_core::decide::host::{Answer, Ask, Decision, HostPolicy, HostState, Received};
+use etiquette_core::decide::host::{
+    Decision, HostPolicy, HostResponse, HostState, ResponseRecord, StartOptions,
+};
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, Seen, Shared, Step,
+    AcquireRequest, Acquired, HostEvent, HostReport, HostStore, LeaseId, LeaseUpdate, Seen, Shared,
 };
 use http::header::{HeaderMap, RETRY_AFTER};
 use proptest::prelude::*;
@@ -32,7 +34,7 @@ enum Event {
     /// Time goes on, in microseconds.
     Wait(u64),
     Ask {
-        ask: Ask,
+        ask: StartOptions,
         crawl_delay: Option<(u64, Option<u64>)>,
         /// The process tells what it knows, as one that has seen all of it does.
         knows: bool,
@@ -42,7 +44,7 @@ enum Event {
     End { which: usize, unused: bool },
     /// Pages are served, one after the other, so far apart in microseconds: the rate comes back.
     Well { times: u8, apart: u64 },
-    Answer {
+    HostResponse {
         which: usize,
         status: Option<u16>,
         retry_after: Option<u32>,
@@ -66,9 +68,9 @@ fn event() -> impl Strategy<Value = Event> {
     let ask = (any::<bool>(), 0..8_u8, delay, flags).prop_map(
         |(delay_taken, kind, crawl_delay, (knows, counted))| {
             let mut ask = if kind == 0 {
-                Ask::pauses()
+                StartOptions::pauses()
             } else {
-                Ask::pace()
+                StartOptions::pace()
             };
             ask.delay_taken = delay_taken && kind < 2;
             Event::Ask {
@@ -89,7 +91,7 @@ fn event() -> impl Strategy<Value = Event> {
     let retry = prop::option::of(1_u32..4_000);
     let flags = (prop::bool::weighted(0.8), prop::bool::weighted(0.8));
     let answer = (any::<usize>(), status, retry, flags, 0.0..=1.0_f64).prop_map(
-        |(which, status, retry_after, (page, timed), jitter)| Event::Answer {
+        |(which, status, retry_after, (page, timed), jitter)| Event::HostResponse {
             which,
             status,
             retry_after,
@@ -178,10 +180,10 @@ impl Pair<'_> {
                     self.past += apart;
                     self.set_clock();
                     let before = self.starts.len();
-                    self.ask(Ask::pace(), None, true, false).await?;
+                    self.ask(StartOptions::pace(), None, true, false).await?;
                     if self.starts.len() > before {
                         let answer = self.answer(Some(200), None);
-                        self.answered(&Received::new(self.now(), answer, true, 0.0))
+                        self.answered(&ResponseRecord::new(self.now(), answer, true, 0.0))
                             .await;
                         self.compare_memory()?;
                         let lease = self.held.pop().expect("it was just granted");
@@ -189,7 +191,7 @@ impl Pair<'_> {
                     }
                 }
             }
-            Event::Answer {
+            Event::HostResponse {
                 which,
                 status,
                 retry_after,
@@ -200,7 +202,7 @@ impl Pair<'_> {
                 if !self.starts.is_empty() {
                     let started = self.starts[which % self.starts.len()];
                     let answer = self.answer(status, retry_after);
-                    let mut received = Received::new(started, answer, page, jitter);
+                    let mut received = ResponseRecord::new(started, answer, page, jitter);
                     received.timed = timed;
                     self.answered(&received).await;
                     self.compare_memory()?;
@@ -210,16 +212,16 @@ impl Pair<'_> {
         Ok(())
     }
 
-    fn answer(&self, status: Option<u16>, retry_after: Option<u32>) -> Answer {
+    fn answer(&self, status: Option<u16>, retry_after: Option<u32>) -> HostResponse {
         let Some(status) = status else {
-            return Answer::failure();
+            return HostResponse::failure();
         };
         let mut headers = HeaderMap::new();
         if let Some(seconds) = retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
         }
         let status = status.try_into().unwrap();
-        Answer::read(&self.policy, status, &headers, SystemTime::UNIX_EPOCH)
+        HostResponse::read(&self.policy, status, &headers, SystemTime::UNIX_EPOCH)
     }
 
     fn seen(&self, knows: bool) -> Seen<'_> {
@@ -237,7 +239,7 @@ impl Pair<'_> {
 
     async fn ask(
         &mut self,
-        ask: Ask,
+        ask: StartOptions,
         crawl_delay: Option<(u64, Option<u64>)>,
         knows: bool,
         counted: bool,
@@ -245,7 +247,7 @@ impl Pair<'_> {
         let now = self.now();
         self.next += 1;
         let lease = LeaseId(self.next);
-        let mut question = HostAsk::new(lease, ask);
+        let mut question = AcquireRequest::new(lease, ask);
         // A delay that is taken is so only as long as nobody else started.
         question.started = self.state.started();
         question.counted = counted;
@@ -273,7 +275,7 @@ impl Pair<'_> {
                     self.held.push(lease);
                 }
                 if counted {
-                    self.state.counted_before();
+                    self.state.uncount_start();
                 }
                 self.starts.push(now);
                 shared
@@ -354,21 +356,21 @@ impl Pair<'_> {
         let step = if unused {
             // In memory the start is not undone either: the next one keeps its distance.
             self.state.unreserve();
-            Step::Unused(lease)
+            LeaseUpdate::Unused(lease)
         } else {
             self.state.finish(now);
-            Step::Ended(lease)
+            LeaseUpdate::Ended(lease)
         };
         self.tell(HostReport::new(Some(step), None)).await;
     }
 
-    async fn answered(&mut self, received: &Received) {
+    async fn answered(&mut self, received: &ResponseRecord) {
         let now = self.now();
         let since = now - received.started;
-        let mut told = HostEvent::new(received.answer, received.page, received.jitter, since);
+        let mut told = HostEvent::new(received.response, received.page, received.jitter, since);
         told.latency = received.timed.then_some(since);
         self.tell(HostReport::new(None, Some(told))).await;
-        self.state.answered(&self.policy, now, received);
+        self.state.record_response(&self.policy, now, received);
     }
 
     async fn tell(&self, report: HostReport) {

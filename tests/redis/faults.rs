@@ -261,8 +261,8 @@ async fn four_processes_use_one_budget_and_stop_together() {
 /// comes back by itself when its lease is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_permit_of_a_killed_process_comes_back_within_the_lease() {
-    use etiquette_core::decide::host::Ask;
-    use etiquette_core::store::host::{Acquired, HostAsk, HostStore, LeaseId, Seen};
+    use etiquette_core::decide::host::StartOptions;
+    use etiquette_core::store::host::{AcquireRequest, Acquired, HostStore, LeaseId, Seen};
 
     let Some(server) = Server::start(&[]) else {
         return;
@@ -285,7 +285,7 @@ async fn the_permit_of_a_killed_process_comes_back_within_the_lease() {
         .latency_factor(0);
     let host = site.address().ip().to_string();
     let ask = async |number| {
-        let ask = HostAsk::new(LeaseId(number), Ask::pace());
+        let ask = AcquireRequest::new(LeaseId(number), StartOptions::pace());
         let answer = store.acquire(Seen::new(&host, &policy), ask).await.unwrap();
         matches!(answer, Acquired::Granted(_))
     };

@@ -16,6 +16,7 @@ mod faults;
 mod fleet;
 mod large;
 mod rows;
+mod script;
 mod server;
 mod stores;
 mod traffic;

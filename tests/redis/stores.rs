@@ -7,9 +7,11 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use etiquette_core::Origin;
 use etiquette_core::decide::cache_policy::{Extent, Received, Selecting, StoredResponse};
-use etiquette_core::decide::host::{Ask, HostPolicy};
+use etiquette_core::decide::host::{HostPolicy, StartOptions};
 use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
-use etiquette_core::store::host::{Acquired, HostAsk, HostReport, HostStore, LeaseId, Seen, Step};
+use etiquette_core::store::host::{
+    AcquireRequest, Acquired, HostReport, HostStore, LeaseId, LeaseUpdate, Seen,
+};
 use etiquette_core::store::{Claim, ResponseKey, ResponseStore, RobotsKey, RobotsStore};
 use http::{HeaderMap, StatusCode, Version};
 use tower_etiquette_redis::{Builder, Cause, Event, RedisStore};
@@ -37,7 +39,7 @@ pub(crate) fn copy(outcome: StoredOutcome) -> StoredRobots {
             confirmed: second(1_796_076_000),
             life: Duration::from_secs(3_600),
         }),
-        failing: None,
+        failure: None,
     }
 }
 
@@ -49,7 +51,7 @@ async fn one_process_reads_robots_txt_for_all() {
     let store = |_| {
         RedisStore::builder(server.url())
             .namespace(server.namespace())
-            .reading_time(LEASE)
+            .robots_lease(LEASE)
             .build()
     };
     let (one, two) = (store(1).unwrap(), store(2).unwrap());
@@ -191,7 +193,7 @@ async fn keys_hold_no_queries_and_all_of_them_vanish() {
     let policy = HostPolicy::new();
     let seen = Seen::new("site.example", &policy);
     let granted = store
-        .acquire(seen, HostAsk::new(LeaseId(1), Ask::pace()))
+        .acquire(seen, AcquireRequest::new(LeaseId(1), StartOptions::pace()))
         .await
         .unwrap();
     assert!(matches!(granted, Acquired::Granted(_)), "{granted:?}");
@@ -239,9 +241,9 @@ pub(crate) fn causes(heard: &Mutex<Vec<Event>>) -> Vec<Cause> {
 pub(crate) async fn until_granted(store: &RedisStore, host: &str, first: u64) {
     let policy = HostPolicy::new().min_delay(Duration::ZERO);
     for number in 0..200 {
-        let ask = HostAsk::new(LeaseId(first + number), Ask::pace());
+        let ask = AcquireRequest::new(LeaseId(first + number), StartOptions::pace());
         if let Ok(Acquired::Granted(_)) = store.acquire(Seen::new(host, &policy), ask).await {
-            let news = HostReport::new(Some(Step::Ended(ask.lease)), None);
+            let news = HostReport::new(Some(LeaseUpdate::Ended(ask.lease)), None);
             store.tell(Seen::new(host, &policy), news).await.unwrap();
             return;
         }
@@ -258,7 +260,7 @@ async fn a_server_that_fails_is_named_and_used_again_when_it_is_back() {
     let (store, heard) = listening(brief(&server));
     until_granted(&store, "a.example", 0).await;
     let policy = HostPolicy::new();
-    let ask = |n: u64| HostAsk::new(LeaseId(1_000 + n), Ask::pace());
+    let ask = |n: u64| AcquireRequest::new(LeaseId(1_000 + n), StartOptions::pace());
     let seen = Seen::new("a.example", &policy);
 
     server.signal("STOP");
@@ -350,7 +352,10 @@ async fn an_empty_server_grants_nothing_for_one_lease() {
     let _: () = redis::cmd("FLUSHALL").query(&mut behind).unwrap();
     let begin = std::time::Instant::now();
     let first = store
-        .acquire(seen, HostAsk::new(LeaseId(100), Ask::pace()))
+        .acquire(
+            seen,
+            AcquireRequest::new(LeaseId(100), StartOptions::pace()),
+        )
         .await
         .unwrap();
     assert!(
@@ -381,13 +386,16 @@ async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
     let policy = HostPolicy::new();
     let seen = Seen::new("a.example", &policy);
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
-    let ask = |n: u64| HostAsk::new(LeaseId(n), Ask::pace());
+    let ask = |n: u64| AcquireRequest::new(LeaseId(n), StartOptions::pace());
     assert!(matches!(
         store.acquire(seen, ask(1)).await.unwrap(),
         Acquired::Granted(_)
     ));
     store
-        .tell(seen, HostReport::new(Some(Step::Ended(LeaseId(1))), None))
+        .tell(
+            seen,
+            HostReport::new(Some(LeaseUpdate::Ended(LeaseId(1))), None),
+        )
         .await
         .unwrap();
     clock.fetch_sub(1_800_000_000, Ordering::SeqCst);
@@ -409,7 +417,7 @@ async fn a_server_clock_that_is_set_forward_ends_no_pause_that_a_process_knows()
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
     let mut knows = Seen::new("a.example", &policy);
     knows.pause = Duration::from_secs(600);
-    let ask = |n: u64| HostAsk::new(LeaseId(n), Ask::pace());
+    let ask = |n: u64| AcquireRequest::new(LeaseId(n), StartOptions::pace());
     store.acquire(knows, ask(1)).await.unwrap();
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
     // It brings back what the server takes for past, and from then on it holds for those who do not know it.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use etiquette_discovery::plan::{Answer, Plan, Want};
+use etiquette_discovery::plan::{Plan, PlannedResponse, Want};
 use etiquette_discovery::sitemap::{
     Item, Limits, SitemapError, SitemapKind, SitemapReader, Summary,
 };
@@ -213,7 +213,7 @@ fn discover(row: &Value) -> RowResult {
             Some(_) => whole(response, "status")?,
             None => 404,
         };
-        plan.answer(Answer {
+        plan.response(PlannedResponse {
             uri: &uri,
             status: StatusCode::from_u16(status)
                 .map_err(|_| unknown(format_args!("the status {status}")))?,

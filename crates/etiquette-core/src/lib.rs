@@ -26,3 +26,7 @@ pub use vocabulary::identity::Identity;
 pub use vocabulary::origin::{InvalidOrigin, Origin};
 pub use vocabulary::purpose::{Api, Purpose, PurposeKind, RobotsScope, Session, UserGrant};
 pub use vocabulary::refusal::Refusal;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeDoctests;

@@ -34,3 +34,7 @@ pub use service::{Discovery, DiscoveryError, FetchSitemapError, fetch_sitemap};
 pub use source::{
     Source, SourceGroup, SourceKind, Via, from_html, from_link_header, from_robots, ranked,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeDoctests;

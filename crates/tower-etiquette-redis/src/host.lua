@@ -1,18 +1,19 @@
 -- The state of one host for all processes that share a budget. One call is one decision, and touches one hash tag.
 --
 -- KEYS  1 the bucket's mark: since when the server is known to remember, and which server that is
---       2 the host's state, a hash of the fields that differ from those of a stranger
---       3 its max_in_flight: a sorted set of leases by the end of their life
--- ARGV  1 what is asked: acquire, tell or mark    2 the present in a test, else 0: the server's
---       3 the server's run id as the client knows it, empty where it does not, ? to look    4 the life of a lease
---       5 permits  6 min_delay  7 max_delay  8 latency_factor  9 pause for 429  10 pause for 503  11 refusals that blocked
+--       2 the host's state, a hash of the fields that differ from those of a host without history
+--       3 its permits in use: a sorted set of leases by the end of their life
+-- ARGV  1 the operation: acquire, tell or mark    2 the present in a test, else 0: the server's
+--       3 the server's run id as the client knows it, empty where it does not, ? to ask    4 the life of a lease
+--       5 max_in_flight  6 min_delay  7 max_delay  8 latency_factor  9 pause for 429  10 pause for 503  11 blocked_after
 --       12 what is left of the pause that the client knows  13 since its last start  14 since its last end (-1: none)
 --       15 the lease, or empty
 --       acquire: 16 pauses only  17 delay taken  18 starts at its last start  19 origin or empty  20 Crawl-delay (-1: none)
---                21 how late the grant may be acted upon  22 counted already, when it was let go without a permit
---       tell:    16 renew, end, unused or none  17 signal or empty  18 wait (-1: none)  19 a success for the latency
+--                21 how late the grant may be acted upon  22 counted already, when it started without a permit
+--       tell:    16 lease: renew, end, unused or none  17 signal or empty  18 wait (-1: none)  19 a success for the latency
 --                20 page  21 share added to a pause  22 since its start  23 latency (-1: unknown)
--- All spans are microseconds. The rules are those of `etiquette_core::host::HostState`.
+-- All spans are microseconds. The rules are those of `etiquette_core::decide::host::HostState`, and functions have the
+-- names that they have there.
 
 local HOUR = 3600000000
 local MINUTE = 60000000
@@ -41,7 +42,7 @@ local lease = tonumber(ARGV[4])
 -- renewed or is over.
 local mark = redis.call('HMGET', KEYS[1], 'since', 'run')
 local since = tonumber(mark[1] or '')
--- Its life is that long that one call of many renews it.
+-- It is kept so long that one call of many suffices to renew it.
 local renew_mark = op == 'mark' or now % 64 == 0
 if not since or (run ~= '' and mark[2] ~= run) or now < since then
   since, renew_mark = now, true
@@ -92,7 +93,7 @@ elseif s.seen then
 end
 s.seen = now
 
--- Permits of those who told nothing for too long come back; nobody knows when their bodies ended.
+-- Permits whose lease was not renewed in time are free again; when their bodies ended is not known.
 local in_flight, first_end = 0, nil
 for i = 1, #held, 2 do
   local finish = tonumber(held[i + 1])
@@ -105,7 +106,7 @@ for i = 1, #held, 2 do
   end
 end
 
-local function settle()
+local function apply_recovery()
   if (s.st or 0) > 0 and s.rf then
     local past = math.max(now - s.rf, 0)
     if s.gm and s.gm < math.floor(past / MINUTE) then
@@ -224,7 +225,7 @@ local function back_off()
     local into = s.sec and math.max(now - s.sec, 0) / 1000000 or 0
     local earlier = (s.se or 0) * math.min(math.max(1 - into, 0), 1)
     local starts = (s.sc or 0) + math.floor(earlier)
-    local learnt = math.max(math.ceil(1000000 / math.max(starts, 1)), math.ceil((s.lat or 0) / permits))
+    local learnt = math.max(math.ceil(1000000 / math.max(starts, 1)), math.ceil((s.lat or 0) / max_in_flight))
     s.ln = math.min(learnt, HOUR)
   end
   local rate = s.rt or 1
@@ -246,15 +247,15 @@ local function learn(name, instant)
   if not s[name] or instant > s[name] + 1000000 then s[name] = instant end
 end
 
-settle()
+apply_recovery()
 local known_pause = tonumber(ARGV[12])
 if known_pause > 0 then learn('pu', now + known_pause) end
 if tonumber(ARGV[13]) >= 0 then learn('ls', now - tonumber(ARGV[13])) end
 if tonumber(ARGV[14]) >= 0 then learn('le', now - tonumber(ARGV[14])) end
 
-local function answered(signal, wait, counts, page, share, started, latency)
+local function record_response(signal, wait, counts, page, share, started, latency)
   if latency < 0 then
-    -- Other lines further in were part of it.
+    -- Queues further in were part of it.
   elseif latency > (s.lat or 0) then
     s.lat = latency
   elseif page and counts then
@@ -324,8 +325,8 @@ if op == 'acquire' then
   end
   if due > now then
     wait = due - now
-  elseif not pauses_only and in_flight >= permits then
-    -- Whoever comes within a delay of the end of the body hears the exact time then.
+  elseif not pauses_only and in_flight >= max_in_flight then
+    -- Who asks again within a delay after the end of the body is told the exact time.
     wait = math.min(math.max(math.floor(delay / 2), 25000), 1000000, math.max(first_end - now, 1000))
   else
     granted = true
@@ -339,19 +340,19 @@ if op == 'acquire' then
       redis.call('ZADD', KEYS[3], string.format('%.0f', now + lease), ARGV[15])
       in_flight = in_flight + 1
       -- With several permits no end tells when the next one may start: count from the latest start that this allows.
-      s.ls = math.max(s.ls or 0, now + (permits > 1 and tonumber(ARGV[21]) or 0))
+      s.ls = math.max(s.ls or 0, now + (max_in_flight > 1 and tonumber(ARGV[21]) or 0))
     end
   end
 else
-  local step = ARGV[16]
-  if step == 'renew' then
+  local update = ARGV[16]
+  if update == 'renew' then
     in_flight = in_flight + redis.call('ZADD', KEYS[3], string.format('%.0f', now + lease), ARGV[15])
-  elseif step == 'end' or step == 'unused' then
+  elseif update == 'end' or update == 'unused' then
     in_flight = in_flight - redis.call('ZREM', KEYS[3], ARGV[15])
-    if step == 'end' then s.le = math.max(s.le or 0, now) end
+    if update == 'end' then s.le = math.max(s.le or 0, now) end
   end
   if ARGV[17] ~= '' then
-    answered(ARGV[17], tonumber(ARGV[18]), ARGV[19] == '1', ARGV[20] == '1', tonumber(ARGV[21]),
+    record_response(ARGV[17], tonumber(ARGV[18]), ARGV[19] == '1', ARGV[20] == '1', tonumber(ARGV[21]),
       now - tonumber(ARGV[22]), tonumber(ARGV[23]))
   end
   delay = scaled(base_delay())
@@ -365,7 +366,7 @@ elseif s.ls and s.sec == s.ls and s.sc == 1 and not s.se then
   s.sec, s.sc = nil, nil
 end
 
--- Only what changed is written, and all that belongs to a host vanishes when nothing is owed to it any more.
+-- Only what changed is written, and all that belongs to a host expires when no rule depends on it any more.
 local changed, gone = {}, {}
 for name, value in pairs(s) do
   if before[name] ~= value then

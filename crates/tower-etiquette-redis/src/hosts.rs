@@ -6,17 +6,18 @@ use std::time::Duration;
 use etiquette_core::decide::host::Signal;
 use etiquette_core::store::StoreFailed;
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen, Shared, Step,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LeaseUpdate, Outage, Seen,
+    Shared,
 };
 use tokio::time::Instant;
 
-use crate::{BUCKETS, RedisStore};
+use crate::store::{BUCKETS, RedisStore};
 
-/// The answer of the script to `acquire`: granted, wait, pause, delay, since the last start, starts, backoff level.
+/// What the script returns to `acquire`: granted, wait, pause, delay, since the last start, starts, backoff level.
 type Row = (u8, u64, u64, u64, i64, u64, u32);
 
 impl HostStore for RedisStore {
-    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: AcquireRequest) -> HostStoreFuture<'a, Acquired> {
         Box::pin(async move {
             // On a clock of its own nothing is late.
             let timed = self.0.settings.clock.load(Ordering::SeqCst) == 0;
@@ -28,8 +29,8 @@ impl HostStore for RedisStore {
             let asked = Instant::now();
             let call = self.call("acquire", seen, |call| {
                 call.arg(self.lease_name(ask.lease.0))
-                    .arg(u8::from(ask.ask.pauses_only))
-                    .arg(u8::from(ask.ask.delay_taken))
+                    .arg(u8::from(ask.options.pauses_only))
+                    .arg(u8::from(ask.options.delay_taken))
                     .arg(ask.started);
                 match ask.crawl_delay {
                     Some((origin, delay)) => {
@@ -54,11 +55,12 @@ impl HostStore for RedisStore {
             if granted == 0 {
                 return Ok(Acquired::Wait(Duration::from_micros(wait), shared));
             }
-            let spaced = timed && !ask.ask.pauses_only && seen.policy.get_max_in_flight().get() > 1;
+            let spaced =
+                timed && !ask.options.pauses_only && seen.policy.get_max_in_flight().get() > 1;
             if spaced && took > late {
                 // The next one may start sooner after this one than the delay: it is given back.
-                let step = Some(Step::Unused(ask.lease));
-                self.tell(seen, HostReport::new(step, None)).await?;
+                let unused = Some(LeaseUpdate::Unused(ask.lease));
+                self.tell(seen, HostReport::new(unused, None)).await?;
                 return Ok(Acquired::Wait(Duration::ZERO, shared));
             }
             Ok(Acquired::Granted(shared))
@@ -68,20 +70,20 @@ impl HostStore for RedisStore {
     fn tell<'a>(&'a self, seen: Seen<'a>, report: HostReport) -> HostStoreFuture<'a, ()> {
         Box::pin(async move {
             let call = self.call("tell", seen, |call| {
-                let (lease, step) = match report.step {
-                    Some(Step::Renewed(lease)) => (self.lease_name(lease.0), "renew"),
-                    Some(Step::Ended(lease)) => (self.lease_name(lease.0), "end"),
-                    Some(Step::Unused(lease)) => (self.lease_name(lease.0), "unused"),
+                let (lease, change) = match report.lease {
+                    Some(LeaseUpdate::Renewed(lease)) => (self.lease_name(lease.0), "renew"),
+                    Some(LeaseUpdate::Ended(lease)) => (self.lease_name(lease.0), "end"),
+                    Some(LeaseUpdate::Unused(lease)) => (self.lease_name(lease.0), "unused"),
                     _ => (String::new(), "none"),
                 };
-                call.arg(lease).arg(step);
+                call.arg(lease).arg(change);
                 let Some(event) = report.event else {
                     call.arg("");
                     return;
                 };
                 let (least, most) = seen.policy.get_jitter();
                 let share = least + (most - least) * event.jitter.clamp(0.0, 1.0);
-                let signal = match event.answer.signal {
+                let signal = match event.response.signal {
                     Signal::Success => "success",
                     Signal::Throttled => "throttled",
                     Signal::Unavailable => "unavailable",
@@ -90,11 +92,11 @@ impl HostStore for RedisStore {
                     _ => "neutral",
                 };
                 call.arg(signal);
-                match event.answer.wait {
+                match event.response.wait {
                     Some(wait) => call.arg(micros(wait)),
                     None => call.arg(-1),
                 };
-                call.arg(u8::from(event.answer.counts_for_latency))
+                call.arg(u8::from(event.response.counts_for_latency))
                     .arg(u8::from(event.page))
                     .arg(share)
                     .arg(micros(event.since_start))
@@ -128,13 +130,13 @@ impl RedisStore {
             .key(self.key(bucket, "l", seen.host));
         let policy = seen.policy;
         let present = self.0.settings.clock.load(Ordering::SeqCst);
-        self.0.link.ask(
+        self.0.connection.call(
             "share a host's budget",
             bucket,
-            move |mut line| async move {
+            move |mut server| async move {
                 call.arg(operation)
                     .arg(present)
-                    .arg(&*line.run)
+                    .arg(&*server.run)
                     .arg(micros(self.0.settings.lease))
                     .arg(policy.get_max_in_flight().get())
                     .arg(micros(policy.get_min_delay()))
@@ -147,7 +149,7 @@ impl RedisStore {
                     .arg(span(seen.since_start))
                     .arg(span(seen.since_end));
                 more(&mut call);
-                call.invoke_async(&mut line.connection).await
+                call.invoke_async(&mut server.connection).await
             },
         )
     }
@@ -166,18 +168,20 @@ impl RedisStore {
                 .key(self.key(bucket, "l", "-"))
                 .arg("mark")
                 .arg(present);
-            let marked =
-                self.0
-                    .link
-                    .ask_within(doing, bucket, timeout, move |mut line| async move {
-                        call.arg(&*line.run).arg(lease);
-                        call.invoke_async::<(u64,)>(&mut line.connection).await
-                    });
+            let marked = self.0.connection.call_within(
+                doing,
+                bucket,
+                timeout,
+                move |mut server| async move {
+                    call.arg(&*server.run).arg(lease);
+                    call.invoke_async::<(u64,)>(&mut server.connection).await
+                },
+            );
             left.push(marked.await?.0);
         }
         // New by less than a call takes: it was this one.
         if left.iter().any(|left| *left + 100_000 > lease) {
-            self.0.link.forgot();
+            self.0.connection.forgot();
         }
         Ok(())
     }

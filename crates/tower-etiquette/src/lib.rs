@@ -166,3 +166,7 @@ pub use user_agent::UserAgentLayer;
 
 /// A boxed error, the error type of every layer: each of them can refuse.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+#[cfg(all(doctest, feature = "client"))]
+#[doc = include_str!("../README.md")]
+struct ReadmeDoctests;

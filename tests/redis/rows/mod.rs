@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use etiquette_core::store::StoreFailed;
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostReport, HostStore, HostStoreFuture, Outage, Seen,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, Outage, Seen,
 };
 use etiquette_tests::timeline::{self, Arrangement, Nodes, Scenario};
 use etiquette_tests::vectors::{Report, Vectors};
@@ -199,7 +199,7 @@ impl Node {
 }
 
 impl HostStore for Node {
-    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: AcquireRequest) -> HostStoreFuture<'a, Acquired> {
         self.set_clock();
         let answer = self.wait(self.store.acquire(seen, ask));
         Box::pin(std::future::ready(answer))

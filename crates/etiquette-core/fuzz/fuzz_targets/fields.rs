@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use etiquette_core::RetryAfter;
 use etiquette_core::decide::accept::judge;
-use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, parse_http_date, wanted};
-use etiquette_core::decide::host::{Answer, HostPolicy};
+use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, wanted};
+use etiquette_core::decide::host::{HostPolicy, HostResponse};
 use etiquette_core::decide::preferences::{Directives, Tdm, content_signal, content_usage};
-use etiquette_core::{date, retry_after};
+use etiquette_core::decide::retry_after;
+use etiquette_core::field::date;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use libfuzzer_sys::fuzz_target;
 
@@ -22,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     for line in lines() {
         let one = date::parse(line, present);
         assert_eq!(one, date::parse(line, present));
-        let _ = parse_http_date(line, wall);
+        let _ = date::parse_strict(line, wall);
     }
     // Said twice is said once.
     let usage = content_usage::from_header(lines());
@@ -50,6 +51,6 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let _ = Tdm::from_headers(&headers);
     let _ = (ResponseDirectives::of(&headers), RequestDirectives::of(&headers), wanted(&headers));
-    let read = Answer::read(&HostPolicy::new(), StatusCode::OK, &headers, wall);
+    let read = HostResponse::read(&HostPolicy::new(), StatusCode::OK, &headers, wall);
     assert_ne!(read.wait, Some(Duration::ZERO));
 });

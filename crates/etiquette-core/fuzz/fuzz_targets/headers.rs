@@ -9,9 +9,9 @@ use etiquette_core::decide::cache_policy::{
     CachePolicy, Exchange, Extent, Heuristic, RequestDirectives, ResponseDirectives,
     StoredResponse, Storing, ask_conditionally, invalidates, part, precondition, range_holds, wanted,
 };
-use etiquette_core::decide::host::{Answer, HostPolicy};
+use etiquette_core::decide::host::{HostResponse, HostPolicy};
 use etiquette_core::decide::preferences::Preferences;
-use etiquette_core::robots_txt;
+use etiquette_core::decide::robots_txt::{RobotsPolicy, RobotsResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
 use libfuzzer_sys::fuzz_target;
 
@@ -52,10 +52,10 @@ fuzz_target!(|bytes: &[u8]| {
         queued: Duration::ZERO,
     };
     let uri: Uri = "http://site.example/a/b?c".parse().expect("a URI");
-    let answer = Answer::read(&HostPolicy::new(), status, &response, now.wall);
+    let answer = HostResponse::read(&HostPolicy::new(), status, &response, now.wall);
     // A wait of zero says nothing.
     assert_ne!(answer.wait, Some(Duration::ZERO));
-    let _ = robots_txt::Answer::read(status, &response, &robots_txt::RobotsPolicy::default());
+    let _ = RobotsResponse::read(status, &response, &RobotsPolicy::default());
     let _ = Preferences::read(&response, None, "ExampleBot");
     let _ = invalidates(&Method::POST, &uri, status, &response);
     let _ = (wanted(&request), part(&response, None));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use etiquette_core::Now;
 use etiquette_core::decide::cache_policy::{CachePolicy, RequestDirectives, StoredResponse};
-use etiquette_core::decide::host::{Ask, HostPolicy, HostRecord, HostState};
+use etiquette_core::decide::host::{StartOptions, HostPolicy, HostRecord, HostState};
 use etiquette_core::decide::robots_txt::StoredRobots;
 use http::HeaderMap;
 use libfuzzer_sys::fuzz_target;
@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         let mut state = HostState::new();
         state.recall(&record, now);
         let policy = HostPolicy::new();
-        assert!(state.due(&policy, now.monotonic, Ask::pace()) >= now.monotonic);
+        assert!(state.due(&policy, now.monotonic, StartOptions::pace()) >= now.monotonic);
         let _ = state.to_record(now);
     }
     let robots = StoredRobots::decode(bytes, Some(Bytes::copy_from_slice(bytes)));

@@ -13,7 +13,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::decide::host::{Answer, Ask, HostPolicy};
+use crate::decide::host::{HostPolicy, HostResponse, StartOptions};
 use crate::store::StoreFailed;
 
 /// A future of a [`HostStore`].
@@ -27,8 +27,8 @@ pub trait HostStore: fmt::Debug + Send + Sync + 'static {
     /// Asks for a start, and for a permit until the body has ended.
     ///
     /// # Cancel safety
-    /// A dropped future may leave a permit taken. Whoever drops it tells [`Step::Unused`] for its lease.
-    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: HostAsk) -> HostStoreFuture<'a, Acquired>;
+    /// A dropped future may leave a permit taken. Whoever drops it tells [`LeaseUpdate::Unused`] for its lease.
+    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: AcquireRequest) -> HostStoreFuture<'a, Acquired>;
 
     /// Tells what became of a request. Told in vain, a lease ends by itself.
     fn tell<'a>(&'a self, seen: Seen<'a>, report: HostReport) -> HostStoreFuture<'a, ()>;
@@ -78,11 +78,11 @@ pub struct LeaseId(pub u64);
 /// What the first of a line asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct HostAsk {
+pub struct AcquireRequest {
     /// Under which number a permit is taken; new for each ask.
     pub lease: LeaseId,
     /// Whether it needs a permit and the delay.
-    pub ask: Ask,
+    pub options: StartOptions,
     /// [`Shared::started`] as of the process's last start: a delay is taken only as long as nobody else started since.
     pub started: u64,
     /// What the robots.txt of one origin says, if it was just asked: the origin, as a number that all processes derive
@@ -92,13 +92,13 @@ pub struct HostAsk {
     pub counted: bool,
 }
 
-impl HostAsk {
+impl AcquireRequest {
     /// Asks for a permit and the delay.
     #[must_use]
-    pub fn new(lease: LeaseId, ask: Ask) -> Self {
+    pub fn new(lease: LeaseId, options: StartOptions) -> Self {
         Self {
             lease,
-            ask,
+            options,
             started: 0,
             crawl_delay: None,
             counted: false,
@@ -112,7 +112,7 @@ impl HostAsk {
 pub enum Acquired {
     /// Start now.
     Granted(Shared),
-    /// Ask again after this.
+    /// StartOptions again after this.
     Wait(Duration, Shared),
 }
 
@@ -135,7 +135,7 @@ pub struct Shared {
 /// What becomes of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Step {
+pub enum LeaseUpdate {
     /// It is still needed.
     Renewed(LeaseId),
     /// The body has ended.
@@ -149,7 +149,7 @@ pub enum Step {
 #[non_exhaustive]
 pub struct HostEvent {
     /// What came back.
-    pub answer: Answer,
+    pub response: HostResponse,
     /// Whether it was a page; robots.txt is none.
     pub page: bool,
     /// The share that is added to a pause.
@@ -163,9 +163,9 @@ pub struct HostEvent {
 impl HostEvent {
     /// An answer to a request that was started `since_start` ago.
     #[must_use]
-    pub fn new(answer: Answer, page: bool, jitter: f64, since_start: Duration) -> Self {
+    pub fn new(response: HostResponse, page: bool, jitter: f64, since_start: Duration) -> Self {
         Self {
-            answer,
+            response,
             page,
             jitter,
             since_start,
@@ -179,7 +179,7 @@ impl HostEvent {
 #[non_exhaustive]
 pub struct HostReport {
     /// Of its permit, if it holds one.
-    pub step: Option<Step>,
+    pub lease: Option<LeaseUpdate>,
     /// What came back, if that is not told yet.
     pub event: Option<HostEvent>,
 }
@@ -187,8 +187,8 @@ pub struct HostReport {
 impl HostReport {
     /// What became of a permit, and what came back.
     #[must_use]
-    pub fn new(step: Option<Step>, event: Option<HostEvent>) -> Self {
-        Self { step, event }
+    pub fn new(lease: Option<LeaseUpdate>, event: Option<HostEvent>) -> Self {
+        Self { lease, event }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a store for responses has to do. Stores of other things have their traits here too.
 
+pub mod codec;
 pub mod host;
 pub mod journal;
 

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use etiquette_robots::{Rule, Verdict};
-use httpdate::HttpDate;
 
 use crate::decide::accept::TypeRefused;
 use crate::decide::address::AddressRefused;
 use crate::decide::preferences::UseRefused;
 use crate::decide::robots_txt::FetchFailure;
+use crate::field::date;
 use crate::vocabulary::identity::NameRefused;
 use crate::vocabulary::purpose::GrantRefused;
 use crate::{InvalidOrigin, Origin};
@@ -253,7 +253,7 @@ impl fmt::Display for Explanation<'_> {
             cause = error.source();
         }
         if let Some(at) = refusal.retry_at() {
-            write!(f, "; come back at {}", HttpDate::from(at))?;
+            write!(f, "; come back at {}", date::format(at))?;
         }
         if let Some(contact) = refusal.contact() {
             write!(f, "; questions to {contact}")?;

@@ -19,14 +19,14 @@ pub(super) enum Judged<'a> {
 /// Hosts are compared with their port; http and https are one host on their default ports, as everywhere in this
 /// project, because sites that moved to https often list both.
 #[derive(Clone, Debug)]
-pub(super) struct Scope {
+pub(super) struct SitemapScope {
     uri: Uri,
     hosts: Vec<(String, Option<u16>)>,
     /// How locations of these hosts begin in their one form.
     prefixes: Vec<String>,
 }
 
-impl Scope {
+impl SitemapScope {
     pub(super) fn new(uri: &Uri) -> Self {
         let mut scope = Self {
             uri: uri.clone(),

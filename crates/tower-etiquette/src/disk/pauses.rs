@@ -238,17 +238,19 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use etiquette_core::Now;
-    use etiquette_core::decide::host::{Answer, HostPolicy, HostState, Received, Signal};
+    use etiquette_core::decide::host::{
+        HostPolicy, HostResponse, HostState, ResponseRecord, Signal,
+    };
 
     use super::*;
 
     fn paused(now: Now, seconds: u64) -> HostRecord {
-        let mut answer = Answer::failure();
+        let mut answer = HostResponse::failure();
         answer.signal = Signal::Throttled;
         answer.wait = Some(Duration::from_secs(seconds));
         let mut state = HostState::new();
-        let received = Received::new(now.monotonic, answer, true, 0.0);
-        state.answered(&HostPolicy::new(), now.monotonic, &received);
+        let received = ResponseRecord::new(now.monotonic, answer, true, 0.0);
+        state.record_response(&HostPolicy::new(), now.monotonic, &received);
         state.to_record(now).expect("it is paused")
     }
 

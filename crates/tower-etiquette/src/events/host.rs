@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use etiquette_core::Clock;
-use etiquette_core::decide::host::{HostPolicy, HostState, Received, Signal};
+use etiquette_core::decide::host::{HostPolicy, HostState, ResponseRecord, Signal};
 
 use super::{Event, ON, Voice, cause_of, tell};
 
@@ -80,13 +80,13 @@ impl Standing {
         told: &mut Told,
         policy: &HostPolicy,
         now: Instant,
-        received: &Received,
+        received: &ResponseRecord,
     ) -> Changes {
         let Some(before) = self.0 else {
             return Changes::default();
         };
         let blocked = state.is_blocked(policy);
-        let cause = match received.answer.signal {
+        let cause = match received.response.signal {
             // A single refused page pauses the host only where it asks for it.
             Signal::Refused if !blocked => "asked",
             signal => cause_of(signal),
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     #[cfg(any(feature = "tracing", feature = "metrics"))]
     fn pauses_and_backoffs_are_seen() {
-        use etiquette_core::decide::host::Answer;
+        use etiquette_core::decide::host::HostResponse;
         use http::{HeaderMap, StatusCode};
         use std::time::{Duration, SystemTime};
 
@@ -187,9 +187,10 @@ mod tests {
         let mut told = Told::of(&state);
         let mut answer = |status: StatusCode, started: Instant, now: Instant| {
             let before = Standing::of(&mut state, &policy, now);
-            let answer = Answer::read(&policy, status, &HeaderMap::new(), SystemTime::UNIX_EPOCH);
-            let received = Received::new(started, answer, true, 0.0);
-            state.answered(&policy, now, &received);
+            let answer =
+                HostResponse::read(&policy, status, &HeaderMap::new(), SystemTime::UNIX_EPOCH);
+            let received = ResponseRecord::new(started, answer, true, 0.0);
+            state.record_response(&policy, now, &received);
             before
                 .changes(&mut state, &mut told, &policy, now, &received)
                 .0

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use etiquette_core::Now;
 use etiquette_core::decide::host::{
-    ApiAsk, Ask, Decision, HostMark, HostPolicy, HostRecord, HostState, PackedHost, Received,
+    ApiQuota, Decision, HostMark, HostPolicy, HostRecord, HostState, PackedHost, ResponseRecord,
+    StartOptions,
 };
 
 use super::line::Line;
@@ -54,7 +55,7 @@ pub(super) struct Core {
 /// An API that a request uses, with its line.
 #[derive(Clone, Debug)]
 pub(super) struct Tap {
-    pub(super) ask: ApiAsk,
+    pub(super) ask: ApiQuota,
     meter: Arc<Meter>,
 }
 
@@ -62,7 +63,7 @@ pub(super) struct Tap {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Starting<'a> {
     now: Instant,
-    ask: Ask,
+    ask: StartOptions,
     /// What it is held to where that is stricter than the host's own policy.
     pub(super) policy: Option<&'a HostPolicy>,
     /// As for a [`Looker`](super::line::Looker).
@@ -74,7 +75,7 @@ pub(super) struct Starting<'a> {
 }
 
 impl Starting<'_> {
-    pub(super) fn new(now: Instant, ask: Ask) -> Self {
+    pub(super) fn new(now: Instant, ask: StartOptions) -> Self {
         Self {
             now,
             ask,
@@ -107,7 +108,7 @@ impl Host {
     }
 
     /// The line of an API; `None` when too many of this host are in use.
-    pub(super) fn tap(&self, ask: ApiAsk, now: Instant) -> Option<Tap> {
+    pub(super) fn tap(&self, ask: ApiQuota, now: Instant) -> Option<Tap> {
         let core = &mut *self.core();
         if let Some((tap, _)) = core.apis.iter().find(|(tap, _)| tap.is(ask.number)) {
             return Some(Tap {
@@ -157,10 +158,10 @@ impl Host {
                 None => core.state.start(now),
             }
             if start.counted {
-                core.state.counted_before();
+                core.state.uncount_start();
             }
             if let Some(delay) = start.let_go {
-                core.state.let_go(now, delay);
+                core.state.space_without_permit(now, delay);
             }
             Ok(core.state.started())
         };
@@ -171,7 +172,7 @@ impl Host {
     }
 
     /// Gives a reserved permit back that was not used.
-    pub(super) fn unreserve(&self, ask: Ask) {
+    pub(super) fn unreserve(&self, ask: StartOptions) {
         let mut core = self.core();
         core.unreserve(ask);
         let waker = core.queue(ask).call_first();
@@ -182,10 +183,10 @@ impl Host {
     /// What robots.txt asks for.
     pub(super) fn crawl_delay(&self, origin: u64, delay: Option<Duration>, now: Instant) {
         let mut core = self.core();
-        let before = core.delay(&self.policy, now, Ask::pace());
+        let before = core.delay(&self.policy, now, StartOptions::pace());
         core.state.crawl_delay(origin, delay, now);
         let queue = &core.line.queue;
-        if !queue.is_empty() && core.delay(&self.policy, now, Ask::pace()) != before {
+        if !queue.is_empty() && core.delay(&self.policy, now, StartOptions::pace()) != before {
             core.line.queue.forget_first_by();
             let waker = core.line.queue.call_first();
             drop(core);
@@ -206,7 +207,7 @@ impl Host {
     pub(super) fn answered(
         &self,
         now: Instant,
-        received: &Received,
+        received: &ResponseRecord,
         head_of_placed: bool,
     ) -> Changes {
         let mut wakers = Vec::new();
@@ -217,7 +218,7 @@ impl Host {
             }
             let before = core.prospects(&self.policy, now);
             let stood = Standing::of(&mut core.state, &self.policy, now);
-            core.state.answered(&self.policy, now, received);
+            core.state.record_response(&self.policy, now, received);
             if let Some(before) = before {
                 let changed = core.prospects(&self.policy, now) != Some(before);
                 for api in core.lines() {
@@ -312,7 +313,7 @@ impl Host {
     /// Starts a request at once, or says why it may not; the number of starts so far.
     pub(super) fn start_at_once(&self, now: Instant) -> Result<(), Denied> {
         let mut core = self.core();
-        let ask = Ask::pace();
+        let ask = StartOptions::pace();
         let free = core.line.queue.is_empty();
         if free && core.state.decide(&self.policy, now, ask) == Decision::Admit {
             core.state.reserve();
@@ -352,7 +353,7 @@ impl Core {
         }
     }
 
-    pub(super) fn queue(&mut self, ask: Ask) -> &mut Queue {
+    pub(super) fn queue(&mut self, ask: StartOptions) -> &mut Queue {
         &mut self.line(ask.api.map(|api| api.number)).queue
     }
 
@@ -379,11 +380,14 @@ impl Core {
     }
 
     /// What those of a line ask for.
-    pub(super) fn common_ask(&mut self, api: Option<u64>) -> Ask {
-        self.line(api).queue.api().map_or(Ask::pace(), Ask::api)
+    pub(super) fn common_ask(&mut self, api: Option<u64>) -> StartOptions {
+        self.line(api)
+            .queue
+            .api()
+            .map_or(StartOptions::pace(), StartOptions::api)
     }
 
-    pub(super) fn reserve(&mut self, ask: Ask) {
+    pub(super) fn reserve(&mut self, ask: StartOptions) {
         match ask.api {
             _ if ask.pauses_only => {}
             Some(api) => self.state.reserve_api(api),
@@ -391,7 +395,7 @@ impl Core {
         }
     }
 
-    fn unreserve(&mut self, ask: Ask) {
+    fn unreserve(&mut self, ask: StartOptions) {
         match ask.api {
             _ if ask.pauses_only => {}
             Some(api) => self.state.unreserve_api(api.number),
@@ -399,7 +403,7 @@ impl Core {
         }
     }
 
-    pub(super) fn saved_up(&mut self, now: Instant, ask: Ask) -> Duration {
+    pub(super) fn saved_up(&mut self, now: Instant, ask: StartOptions) -> Duration {
         match ask.api {
             Some(api) if !ask.pauses_only => self.state.saved_up(now, api),
             _ => Duration::ZERO,
@@ -413,7 +417,7 @@ impl Core {
         now: Instant,
     ) -> Option<(Option<Instant>, Duration, u32)> {
         (self.waiting() > 0).then(|| {
-            let delay = self.delay(policy, now, Ask::pace());
+            let delay = self.delay(policy, now, StartOptions::pace());
             (
                 self.state.paused_until(now),
                 delay,

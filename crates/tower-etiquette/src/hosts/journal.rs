@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use etiquette_core::Now;
-use etiquette_core::decide::host::{Answer, HostMark, Received, Signal};
+use etiquette_core::decide::host::{HostMark, HostResponse, ResponseRecord, Signal};
 use etiquette_core::store::journal::{HostJournal, Kept};
 use tokio::time::timeout;
 
@@ -128,9 +128,9 @@ impl Hosts {
                     }
                 }
                 None => {
-                    let mut answer = Answer::failure();
+                    let mut answer = HostResponse::failure();
                     answer.signal = Signal::Throttled;
-                    let received = Received::new(now.monotonic, answer, true, self.jitter());
+                    let received = ResponseRecord::new(now.monotonic, answer, true, self.jitter());
                     let changes = host.answered(now.monotonic, &received.untimed(), false);
                     self.tell(&host, changes);
                 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{Ask, Decision, HostPolicy};
+use etiquette_core::decide::host::{Decision, HostPolicy, StartOptions};
 use etiquette_core::vocabulary::refusal::HostRefusal;
 
 use super::host::{Core, Host, wake};
@@ -40,7 +40,7 @@ pub(super) enum Look {
 #[derive(Debug)]
 pub(super) struct Looker<'a> {
     pub(super) position: Position,
-    pub(super) ask: Ask,
+    pub(super) ask: StartOptions,
     /// What it is held to where that is stricter than the host's own policy.
     pub(super) policy: Option<&'a HostPolicy>,
     /// The number of the visit's last start here: as long as nobody else has started since, its delay is taken.
@@ -178,14 +178,14 @@ impl Host {
         now: Instant,
         position: Position,
         deadline: Instant,
-        ask: Ask,
+        ask: StartOptions,
     ) -> Result<(), Denied> {
         let mut wakers = Vec::new();
         let outcome = {
             let mut core = self.core();
             if let Some(denied) = core.queue(ask).take_denied(position) {
                 Err(denied)
-            } else if core.due(&self.policy, now, Ask::pauses()) > deadline {
+            } else if core.due(&self.policy, now, StartOptions::pauses()) > deadline {
                 core.queue(ask).leave(position);
                 Err(self.denied(&core, now, deadline))
             } else if !core.queue(ask).holds(position)
@@ -214,7 +214,12 @@ impl Host {
     }
 
     /// Whether somebody who stepped out was sent away meanwhile; remembers whom to wake then.
-    pub(super) fn sent_away(&self, position: Position, ask: Ask, waker: &Waker) -> Option<Denied> {
+    pub(super) fn sent_away(
+        &self,
+        position: Position,
+        ask: StartOptions,
+        waker: &Waker,
+    ) -> Option<Denied> {
         let mut core = self.core();
         let queue = core.queue(ask);
         if let Some(denied) = queue.take_denied(position) {
@@ -244,7 +249,7 @@ impl Host {
     }
 
     /// Leaves the line for good.
-    pub(super) fn leave(&self, position: Position, ask: Ask) {
+    pub(super) fn leave(&self, position: Position, ask: StartOptions) {
         let mut core = self.core();
         let queue = core.queue(ask);
         // The watch has to hear of a line that has become short.
@@ -334,7 +339,7 @@ impl Host {
             retry_at: if paused { why.retry_at } else { Some(at) },
             ..why
         };
-        let pause_end = core.due(&self.policy, now, Ask::pauses());
+        let pause_end = core.due(&self.policy, now, StartOptions::pauses());
         let queue = &mut core.line(api).queue;
         queue.review(pause_end, due, delay, saved, deny, wakers);
     }

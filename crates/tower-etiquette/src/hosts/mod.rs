@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::decide::host::{
-    Answer, Ask, GroupBy, HostPolicy, HostSnapshot, HostState, Received,
+    GroupBy, HostPolicy, HostResponse, HostSnapshot, HostState, ResponseRecord, StartOptions,
 };
 use etiquette_core::store::host::{HostReport, HostStore};
 use etiquette_core::store::journal::HostJournal;
@@ -181,7 +181,7 @@ impl Hosts {
         let now = self.0.clock.now();
         let due = self.find(&origin).map(|host| {
             let mut core = host.core();
-            core.due(&host.policy, now.monotonic, Ask::pace())
+            core.due(&host.policy, now.monotonic, StartOptions::pace())
         });
         Ok(due.map_or(now.wall, |due| now.wall_at(due)))
     }
@@ -315,7 +315,7 @@ impl Hosts {
     pub(crate) fn delay(&self, origin: &Origin) -> Duration {
         let now = self.0.clock.monotonic();
         match self.find(origin) {
-            Some(host) => host.core().delay(&host.policy, now, Ask::pace()),
+            Some(host) => host.core().delay(&host.policy, now, StartOptions::pace()),
             None => HostState::new().delay(&self.0.policy, now),
         }
     }
@@ -326,18 +326,23 @@ impl Hosts {
     }
 
     /// What the head of an answer says under the policy of its host.
-    pub(crate) fn read(&self, origin: &Origin, status: StatusCode, headers: &HeaderMap) -> Answer {
+    pub(crate) fn read(
+        &self,
+        origin: &Origin,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> HostResponse {
         let now = self.0.clock.now();
         let own = self
             .0
             .group_by
             .name(origin, |name| self.0.own_policies.get(name));
-        Answer::read(own.unwrap_or(&self.0.policy), status, headers, now.wall)
+        HostResponse::read(own.unwrap_or(&self.0.policy), status, headers, now.wall)
     }
 
     /// Records an answer for one who holds no permit. The answer is handed on when what comes back is done.
     #[must_use]
-    pub(crate) fn record(&self, origin: &Origin, received: &Received) -> Option<Keeping> {
+    pub(crate) fn record(&self, origin: &Origin, received: &ResponseRecord) -> Option<Keeping> {
         let now = self.0.clock.now();
         let host = self.host(origin, now.monotonic)?;
         let changes = host.answered(now.monotonic, received, false);

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::decide::host::{Answer, HostPolicy, Received, Signal};
+use etiquette_core::decide::host::{HostPolicy, HostResponse, ResponseRecord, Signal};
 use etiquette_core::vocabulary::purpose::{Api, ApiKey, ApiLimit};
 use etiquette_core::{Clock, Now, Origin, PurposeKind};
 use http::Extensions;
@@ -246,10 +246,10 @@ fn a_pause_that_comes_between_grant_and_start_holds_the_request() {
             let world = world.clone();
             thread::spawn(move || {
                 let now = world.hosts.clock().now().monotonic;
-                let mut answer = Answer::failure();
+                let mut answer = HostResponse::failure();
                 answer.signal = Signal::Throttled;
                 answer.wait = Some(Duration::from_secs(1_000));
-                let received = Received::new(now, answer, true, 0.0);
+                let received = ResponseRecord::new(now, answer, true, 0.0);
                 let _ = world.hosts.record(&world.origin, &received);
                 world.paused.store(true, Ordering::SeqCst);
             })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
-use etiquette_core::decide::host::{Answer, Ask, Pace, Received, Signal};
+use etiquette_core::decide::host::{HostResponse, Pace, ResponseRecord, Signal, StartOptions};
 use etiquette_core::store::host::{HostEvent, HostReport};
 
 use http::{HeaderMap, StatusCode};
@@ -32,7 +32,7 @@ pub(crate) struct Permit {
     stage: Stage,
     lease: Option<Lease>,
     /// An answer that other processes have not been told of yet.
-    untold: Option<(Received, Duration)>,
+    untold: Option<(ResponseRecord, Duration)>,
     /// What was recorded, on its way into the journal.
     keeping: Option<Keeping>,
     /// The permit at an address that hosts share.
@@ -102,13 +102,13 @@ impl Permit {
     }
 
     /// Records the head of the answer: from here on the permit is held by the body.
-    pub(crate) fn answered(&mut self, answer: Answer) {
+    pub(crate) fn answered(&mut self, answer: HostResponse) {
         let jitter = self.hosts.jitter();
         self.answered_with(answer, jitter);
     }
 
     /// The same with a number from 0 to 1 that decides how late within its jitter a pause ends.
-    pub(crate) fn answered_with(&mut self, answer: Answer, jitter: f64) {
+    pub(crate) fn answered_with(&mut self, answer: HostResponse, jitter: f64) {
         self.record(answer, jitter, self.placed);
         self.stage = Stage::Unread;
         if let Some((_, permit)) = &mut self.beside {
@@ -122,7 +122,7 @@ impl Permit {
 
     /// What an answer of one host says about the address that others share with it: how fast the machine is. What is
     /// asked of this client is the host's own.
-    fn shares(&mut self, mut answer: Answer) {
+    fn shares(&mut self, mut answer: HostResponse) {
         answer.signal = Signal::Neutral;
         answer.wait = None;
         answer.redirect = false;
@@ -133,13 +133,13 @@ impl Permit {
 
     /// Records that no answer came.
     pub(crate) fn failed(&mut self) {
-        self.record(Answer::failure(), self.hosts.jitter(), false);
+        self.record(HostResponse::failure(), self.hosts.jitter(), false);
     }
 
-    fn record(&mut self, answer: Answer, jitter: f64, head_of_placed: bool) {
+    fn record(&mut self, answer: HostResponse, jitter: f64, head_of_placed: bool) {
         let now = self.hosts.clock().monotonic();
         let api = self.tap.as_ref().map(|tap| tap.ask.number);
-        let received = Received::new(self.started, answer, self.page, jitter).of_api(api);
+        let received = ResponseRecord::new(self.started, answer, self.page, jitter).of_api(api);
         let received = if self.placed {
             received
         } else {
@@ -172,8 +172,8 @@ impl Permit {
     /// Dropped, the answer is told with the end of the body.
     pub(crate) async fn tell(&mut self) {
         let urgent = self.untold.is_some_and(|(received, _)| {
-            received.answer.wait.is_some()
-                || !matches!(received.answer.signal, Signal::Success | Signal::Neutral)
+            received.response.wait.is_some()
+                || !matches!(received.response.signal, Signal::Success | Signal::Neutral)
         });
         if let (Some(link), true) = (&self.hosts.0.link, urgent) {
             let event = self.untold();
@@ -219,9 +219,9 @@ impl Permit {
     }
 
     /// What the head of an answer says under the host's policy.
-    pub(crate) fn read(&self, status: StatusCode, headers: &HeaderMap) -> Answer {
+    pub(crate) fn read(&self, status: StatusCode, headers: &HeaderMap) -> HostResponse {
         let now = self.hosts.clock().now();
-        Answer::read(&self.host.policy, status, headers, now.wall)
+        HostResponse::read(&self.host.policy, status, headers, now.wall)
     }
 
     /// The pace at which the host is asked now.
@@ -230,7 +230,7 @@ impl Permit {
         let ask = self
             .tap
             .as_ref()
-            .map_or(Ask::pace(), |tap| Ask::api(tap.ask));
+            .map_or(StartOptions::pace(), |tap| StartOptions::api(tap.ask));
         let mut core = self.host.core();
         core.state.pace_of(&self.host.policy, now, ask)
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{ApiAsk, Ask};
+use etiquette_core::decide::host::{ApiQuota, StartOptions};
 use etiquette_core::vocabulary::refusal::HostRefusal;
 
 /// A position in the queue. A request that has to step out, or whose start did not come about, returns to its position.
@@ -31,7 +31,7 @@ pub(super) enum Class {
 pub(super) struct Waiter {
     pub(super) waker: Option<Waker>,
     pub(super) deadline: Instant,
-    pub(super) ask: Ask,
+    pub(super) ask: StartOptions,
 }
 
 /// How long the first of a line may let pass what calls it.
@@ -221,7 +221,7 @@ impl Queue {
     }
 
     /// The API that all of this line ask for, if they do.
-    pub(super) fn api(&self) -> Option<ApiAsk> {
+    pub(super) fn api(&self) -> Option<ApiQuota> {
         let first = self.waiting.values().next();
         first.or(self.away.values().next())?.ask.api
     }

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as Task, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{Ask, Decision, HostPolicy, Received};
+use etiquette_core::decide::host::{Decision, HostPolicy, ResponseRecord, StartOptions};
 use etiquette_core::store::host::{
-    Acquired, HostAsk, HostEvent, HostReport, HostStore, LeaseId, Seen, Shared, Step,
+    AcquireRequest, Acquired, HostEvent, HostReport, HostStore, LeaseId, LeaseUpdate, Seen, Shared,
 };
 use etiquette_core::{Clock, Origin};
 use tokio::runtime::Handle;
@@ -86,13 +86,13 @@ impl Link {
         &self,
         host: &Arc<Host>,
         policy: &HostPolicy,
-        ask: Ask,
+        ask: StartOptions,
         crawl_delay: Option<(u64, Option<Duration>)>,
         counted: bool,
         jitter: f64,
     ) -> Reply {
         let id = LeaseId(self.leases.fetch_add(1, Ordering::Relaxed));
-        let mut question = HostAsk::new(id, ask);
+        let mut question = AcquireRequest::new(id, ask);
         question.crawl_delay = crawl_delay;
         question.counted = counted;
         let mut asking = Asking {
@@ -208,7 +208,7 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.host.asked();
         if self.taken {
-            let report = HostReport::new(Some(Step::Unused(self.id)), None);
+            let report = HostReport::new(Some(LeaseUpdate::Unused(self.id)), None);
             self.link.tell_later(self.host, report);
         }
     }
@@ -247,7 +247,12 @@ impl Core {
     }
 
     /// [`HostState::decide`](etiquette_core::decide::host::HostState::decide), and what the store said.
-    pub(super) fn decide(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Decision {
+    pub(super) fn decide(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        ask: StartOptions,
+    ) -> Decision {
         let decision = self.state.decide(policy, now, ask);
         let Some(view) = &self.view else {
             return decision;
@@ -263,14 +268,19 @@ impl Core {
     }
 
     /// [`HostState::due`](etiquette_core::decide::host::HostState::due), and what the store said.
-    pub(super) fn due(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Instant {
+    pub(super) fn due(&mut self, policy: &HostPolicy, now: Instant, ask: StartOptions) -> Instant {
         let due = self.state.due(policy, now, ask);
         let floor = self.view.as_ref().and_then(|view| view.floor);
         floor.map_or(due, |floor| due.max(floor))
     }
 
     /// The delay that all processes keep together.
-    pub(super) fn delay(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Duration {
+    pub(super) fn delay(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        ask: StartOptions,
+    ) -> Duration {
         let delay = self.state.delay_of(policy, now, ask);
         self.view
             .as_ref()
@@ -296,7 +306,7 @@ impl Core {
         &mut self,
         policy: &HostPolicy,
         now: Instant,
-        ask: Ask,
+        ask: StartOptions,
         link: &Link,
         jitter: f64,
     ) -> Option<Instant> {
@@ -392,17 +402,17 @@ impl Lease {
     }
 
     /// Says that the permit is still needed.
-    pub(super) fn renewal(&self) -> Step {
-        Step::Renewed(self.id)
+    pub(super) fn renewal(&self) -> LeaseUpdate {
+        LeaseUpdate::Renewed(self.id)
     }
 
     /// Gives the permit back; `unused` when nothing was sent.
     pub(super) fn end(mut self, unused: bool, event: Option<HostEvent>) {
         self.stop();
         let step = if unused {
-            Step::Unused(self.id)
+            LeaseUpdate::Unused(self.id)
         } else {
-            Step::Ended(self.id)
+            LeaseUpdate::Ended(self.id)
         };
         self.link
             .tell_later(&self.host, HostReport::new(Some(step), event));
@@ -416,7 +426,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if self.stop() {
-            let report = HostReport::new(Some(Step::Unused(self.id)), None);
+            let report = HostReport::new(Some(LeaseUpdate::Unused(self.id)), None);
             self.link.tell_later(&self.host, report);
         }
     }
@@ -444,7 +454,7 @@ async fn renew(link: Link, host: Arc<Host>, id: LeaseId, kept: Arc<Kept>, mut ov
         if asked >= over {
             return kept.lose();
         }
-        let told = link.tell(&host, HostReport::new(Some(Step::Renewed(id)), None));
+        let told = link.tell(&host, HostReport::new(Some(LeaseUpdate::Renewed(id)), None));
         // What takes longer than the permit lasts is of no use any more.
         let told = tokio::time::timeout(over - asked, told).await;
         if told == Ok(true) {
@@ -465,9 +475,9 @@ pub(super) fn number_of(origin: &Origin) -> u64 {
 }
 
 /// An answer as others are told of it.
-pub(super) fn event(received: &Received, now: Instant) -> HostEvent {
+pub(super) fn event(received: &ResponseRecord, now: Instant) -> HostEvent {
     let since = now.saturating_duration_since(received.started);
-    let mut event = HostEvent::new(received.answer, received.page, received.jitter, since);
+    let mut event = HostEvent::new(received.response, received.page, received.jitter, since);
     event.latency = received.timed.then_some(since);
     event
 }

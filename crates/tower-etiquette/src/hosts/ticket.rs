@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{ApiAsk, Ask, HostPolicy};
+use etiquette_core::decide::host::{ApiQuota, HostPolicy, StartOptions};
 use etiquette_core::vocabulary::purpose::Api;
 use etiquette_core::vocabulary::refusal::{HostRefusal, HostRefused};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
@@ -36,7 +36,7 @@ pub(crate) struct Ticket {
     visit: Option<Visit>,
     contact: Option<Arc<str>>,
     page: bool,
-    ask: Ask,
+    ask: StartOptions,
     /// The API that has a line and a limit of its own.
     tap: Option<Tap>,
     /// The limit of an API whose line is the host's, where that is shared with other processes.
@@ -170,9 +170,9 @@ impl Ticket {
         };
         let position = host.position(class);
         let mut ask = if manner.pauses_only {
-            Ask::pauses()
+            StartOptions::pauses()
         } else {
-            Ask::pace()
+            StartOptions::pace()
         };
         ask.delay_taken = manner.paced_elsewhere;
         let (mut tap, mut policy) = (None, None);
@@ -182,7 +182,7 @@ impl Ticket {
                 policy = Some(Box::new(host.policy.within(api.limit())));
             }
             Some(api) => {
-                let api = ApiAsk::new(hosts.number_of(api), api.limit());
+                let api = ApiQuota::new(hosts.number_of(api), api.limit());
                 tap = host.tap(api, now.monotonic);
                 if tap.is_none() {
                     let why = HostRefusal::HostsFull;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{Answer, Received, Signal};
+use etiquette_core::decide::host::{HostResponse, ResponseRecord, Signal};
 use etiquette_core::{Origin, PurposeKind};
 use http::{Extensions, Method, Request, Response};
 use tower_service::Service;
@@ -192,7 +192,7 @@ impl Course {
                         return Err(error);
                     }
                     if self.records_failures() {
-                        self.record(&origin, permit, started, Answer::failure())
+                        self.record(&origin, permit, started, HostResponse::failure())
                             .await;
                     }
                     match spare {
@@ -303,7 +303,7 @@ impl Course {
         origin: &Origin,
         permit: Option<Permit>,
         started: Instant,
-        answer: Answer,
+        answer: HostResponse,
     ) {
         let hosts = &self.settings.hosts;
         // A budget above has recorded the same pause by the time the next request comes here. Ending it no later, this
@@ -319,7 +319,7 @@ impl Course {
             }
             None => {
                 let page = !self.robots_txt;
-                let received = Received::new(started, answer, page, jitter);
+                let received = ResponseRecord::new(started, answer, page, jitter);
                 if let Some(keeping) = hosts.record(origin, &received.untimed()) {
                     keeping.done().await;
                 }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use etiquette_core::decide::address::AddressRefused;
-use etiquette_core::decide::robots_txt::{FetchFailure, Known, Standing};
+use etiquette_core::decide::robots_txt::{FetchFailure, RobotsOutcome, RobotsStatus};
 use etiquette_core::vocabulary::identity::Identity;
 use etiquette_core::vocabulary::refusal::{Disallowed, RobotsUnreachable};
 use etiquette_core::{Now, Origin, PurposeKind, Refusal, RobotsScope};
@@ -95,16 +95,16 @@ impl Asking {
         let epoch = self.epoch();
         let state = self.slot.lock();
         let mut progress = self.progress();
-        match state.record.standing(now.monotonic, delay, epoch) {
-            Standing::Obey(Known::Unavailable) => {
+        match state.record.status(now.monotonic, delay, epoch) {
+            RobotsStatus::Obey(RobotsOutcome::Unavailable) => {
                 progress.facts = Some(RobotsFacts::unavailable());
                 AtStart::Go { crawl_delay: None }
             }
-            Standing::Obey(Known::Rules(robots)) => self.judge(robots, &mut progress),
-            Standing::Obey(Known::Closed(status)) => {
+            RobotsStatus::Obey(RobotsOutcome::Rules(robots)) => self.judge(robots, &mut progress),
+            RobotsStatus::Obey(RobotsOutcome::Closed(status)) => {
                 self.unreachable(FetchFailure::Status(*status), None)
             }
-            Standing::Closed { failure, retry_at } => {
+            RobotsStatus::Closed { failure, retry_at } => {
                 if let Some(refusal) = progress.refused.take() {
                     return AtStart::Refuse(refusal);
                 }

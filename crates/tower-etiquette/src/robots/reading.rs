@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::decide::retry_after::RetryAfter;
 use etiquette_core::decide::robots_txt::{
-    Answer, FetchFailure, Known, RobotsPolicy, Standing, StoredRobots,
+    FetchFailure, RobotsOutcome, RobotsPolicy, RobotsResponse, RobotsStatus, StoredRobots,
 };
 use etiquette_core::store::{Claim, RobotsKey, StoreFailed};
 use etiquette_core::vocabulary::identity::Identity;
@@ -126,15 +126,27 @@ impl Reading {
         let record = &mut self.slot.lock().record;
         match read {
             Read::Rules(bytes, headers) => {
-                let robots = Known::Rules(self.parse(&bytes));
+                let robots = RobotsOutcome::Rules(self.parse(&bytes));
                 *raw = Some(bytes);
                 record.keep(robots, &headers, policy, now, self.epoch);
             }
             Read::Unavailable(headers) => {
-                record.keep(Known::Unavailable, &headers, policy, now, self.epoch);
+                record.keep(
+                    RobotsOutcome::Unavailable,
+                    &headers,
+                    policy,
+                    now,
+                    self.epoch,
+                );
             }
             Read::Closed(status, headers) => {
-                record.keep(Known::Closed(status), &headers, policy, now, self.epoch);
+                record.keep(
+                    RobotsOutcome::Closed(status),
+                    &headers,
+                    policy,
+                    now,
+                    self.epoch,
+                );
             }
             Read::NotModified(headers) => record.confirm(&headers, policy, now, self.epoch),
             Read::FetchFailure(failure, after) => record.fail(failure, after, now),
@@ -145,7 +157,7 @@ impl Reading {
 
     fn parse(&self, bytes: &[u8]) -> Robots {
         let tokens = std::iter::once(&self.key.tokens.crawl).chain(&self.key.tokens.user);
-        let limit = self.shared.settings.policy.bytes();
+        let limit = self.shared.settings.policy.get_max_bytes();
         Robots::builder()
             .tokens(tokens.cloned())
             .max_bytes(limit)
@@ -168,7 +180,7 @@ impl Reading {
         };
         self.sit_out_the_pause().await;
         let key = self.stored_key();
-        let end = Instant::now() + settings.policy.reading_time();
+        let end = Instant::now() + settings.policy.get_timeout();
         let mut claimed = false;
         loop {
             let loaded = timeout(STORE_TIME, store.load(&key)).await;
@@ -183,10 +195,10 @@ impl Reading {
                 let known = {
                     let record = &mut self.slot.lock().record;
                     record.restore(stored, |bytes| self.parse(bytes), now, epoch);
-                    let known = match record.standing(now.monotonic, delay, self.epoch) {
-                        Standing::Read => false,
+                    let known = match record.status(now.monotonic, delay, self.epoch) {
+                        RobotsStatus::Fetch => false,
                         // The pause that came with the 429 holds the next reading back: this one may wait for it.
-                        Standing::Closed {
+                        RobotsStatus::Closed {
                             failure: FetchFailure::Later(StatusCode::TOO_MANY_REQUESTS),
                             ..
                         } => hosts.is_none(),
@@ -248,8 +260,10 @@ impl Reading {
 
     /// The Crawl-delay of the copy that is read anew: it holds for this request too.
     fn crawl_delay(&self) -> Option<Duration> {
-        match self.slot.lock().record.known() {
-            Some(Known::Rules(robots)) => robots.group(&self.key.tokens.crawl).crawl_delay(),
+        match self.slot.lock().record.outcome() {
+            Some(RobotsOutcome::Rules(robots)) => {
+                robots.group(&self.key.tokens.crawl).crawl_delay()
+            }
             _ => None,
         }
     }
@@ -258,7 +272,7 @@ impl Reading {
     /// the host's budget is nobody's failure.
     async fn within_time(&self, started: &Started, reading: impl Future<Output = Read>) -> Read {
         let settings = &self.shared.settings;
-        let time = settings.policy.reading_time();
+        let time = settings.policy.get_timeout();
         let asked = Instant::now();
         let last = asked
             + if settings.hosts.is_some() {
@@ -303,16 +317,16 @@ impl Reading {
                 Err(error) => return failed(&error, hop),
             };
             let (parts, body) = response.into_parts();
-            match Answer::read(parts.status, &parts.headers, &settings.policy) {
-                Answer::Rules => return self.rules(parts.headers, body).await,
-                Answer::NotModified if hop == 0 => return Read::NotModified(parts.headers),
-                Answer::Unavailable => return Read::Unavailable(parts.headers),
-                Answer::Closed => return Read::Closed(parts.status, parts.headers),
-                Answer::Redirect(location) => match target(&uri, &location) {
+            match RobotsResponse::read(parts.status, &parts.headers, &settings.policy) {
+                RobotsResponse::Rules => return self.rules(parts.headers, body).await,
+                RobotsResponse::NotModified if hop == 0 => return Read::NotModified(parts.headers),
+                RobotsResponse::Unavailable => return Read::Unavailable(parts.headers),
+                RobotsResponse::Closed => return Read::Closed(parts.status, parts.headers),
+                RobotsResponse::Redirect(location) => match target(&uri, &location) {
                     Some(target) => uri = target,
-                    None => return Read::FetchFailure(FetchFailure::Redirects, None),
+                    None => return Read::FetchFailure(FetchFailure::InvalidRedirect, None),
                 },
-                Answer::FetchFailure(failure) => {
+                RobotsResponse::FetchFailure(failure) => {
                     let after = self.asked_to_wait(&parts.headers);
                     return Read::FetchFailure(failure, after);
                 }
@@ -321,7 +335,7 @@ impl Reading {
             // The body of a redirect holds its permit until it is gone: before the next hop asks for one.
             drop(body);
         }
-        Read::FetchFailure(FetchFailure::Redirects, None)
+        Read::FetchFailure(FetchFailure::TooManyRedirects, None)
     }
 
     fn request<ReqBody: Default>(
@@ -367,12 +381,12 @@ impl Reading {
 
     /// Reads the body up to the limit. What lies beyond is left unread.
     async fn rules<B: Body>(&self, headers: HeaderMap, body: B) -> Read {
-        let limit = self.shared.settings.policy.bytes();
+        let limit = self.shared.settings.policy.get_max_bytes();
         let mut bytes = Vec::new();
         let mut body = pin!(body);
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
-                return Read::FetchFailure(FetchFailure::Cut, None);
+                return Read::FetchFailure(FetchFailure::IncompleteBody, None);
             };
             let Ok(mut data) = frame.into_data() else {
                 continue;

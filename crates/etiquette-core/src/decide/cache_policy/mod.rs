@@ -17,7 +17,6 @@
 //! Everything is decided from fields and the present. Nothing here reads a clock.
 
 mod connection;
-mod date;
 mod directives;
 mod freshen;
 mod invalidates;
@@ -36,7 +35,6 @@ mod validators;
 mod vary;
 
 pub use connection::remove_connection_fields;
-pub use date::parse_http_date;
 pub use directives::{RequestDirectives, ResponseDirectives, Scope};
 pub use freshen::Freshened;
 pub use invalidates::invalidates;

@@ -6,11 +6,11 @@ use http::header::{AGE, DATE, EXPIRES, HeaderMap, HeaderValue, LAST_MODIFIED};
 use http::{StatusCode, Version};
 
 use super::connection::remove_connection_fields;
-use super::date::parse_http_date;
 use super::directives::{ResponseDirectives, Scope, members, seconds};
 use super::range::Extent;
 use super::vary::Selecting;
 use crate::Now;
+use crate::field::date::{self, parse_strict};
 
 /// When a response was asked for and when its head came.
 #[derive(Clone, Copy, Debug)]
@@ -235,7 +235,7 @@ impl StoredResponse {
         }
         match self.headers.get(EXPIRES) {
             Some(expires) => Lifetime::Explicit(
-                parse_http_date(expires.as_bytes(), self.received)
+                parse_strict(expires.as_bytes(), self.received)
                     .and_then(|end| end.duration_since(self.date).ok())
                     .unwrap_or(Duration::ZERO),
             ),
@@ -247,7 +247,7 @@ impl StoredResponse {
     #[must_use]
     pub fn unchanged_for(&self) -> Option<Duration> {
         let modified = self.headers.get(LAST_MODIFIED)?;
-        let modified = parse_http_date(modified.as_bytes(), self.received)?;
+        let modified = parse_strict(modified.as_bytes(), self.received)?;
         self.date.duration_since(modified).ok()
     }
 
@@ -265,16 +265,13 @@ impl StoredResponse {
 }
 
 fn stated_date(headers: &HeaderMap, now: SystemTime) -> Option<SystemTime> {
-    parse_http_date(headers.get(DATE)?.as_bytes(), now)
+    parse_strict(headers.get(DATE)?.as_bytes(), now)
 }
 
 /// The field value of a wall time.
 #[must_use]
 pub fn http_date(at: SystemTime) -> HeaderValue {
-    // The formatter knows the years 1970 to 9999 only.
-    let last = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
-    let text = httpdate::fmt_http_date(at.clamp(SystemTime::UNIX_EPOCH, last));
-    HeaderValue::from_str(&text).expect("a date is a field value")
+    HeaderValue::from_str(&date::format(at)).expect("a date is a field value")
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use http::header::{
     IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
 };
 
-use super::date::parse_http_date;
 use super::directives::members;
+use crate::field::date::parse_strict;
 
 /// The outcome of a caller's `If-None-Match` or `If-Modified-Since` against a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) fn etag(headers: &HeaderMap) -> Option<&HeaderValue> {
 }
 
 fn date(headers: &HeaderMap, name: http::HeaderName, now: SystemTime) -> Option<SystemTime> {
-    parse_http_date(headers.get(name)?.as_bytes(), now)
+    parse_strict(headers.get(name)?.as_bytes(), now)
 }
 
 /// Judges the caller's conditions against a stored response, which has a 2xx status.
@@ -64,7 +64,7 @@ pub fn precondition(request: &HeaderMap, response: &HeaderMap, now: SystemTime) 
     } else {
         let since = request
             .get(IF_MODIFIED_SINCE)
-            .and_then(|value| parse_http_date(value.as_bytes(), now));
+            .and_then(|value| parse_strict(value.as_bytes(), now));
         let changed = || {
             date(response, LAST_MODIFIED, now).or_else(|| {
                 match response.contains_key(LAST_MODIFIED) {
@@ -180,8 +180,8 @@ pub(super) fn compare(stored: &HeaderMap, new: &HeaderMap, now: SystemTime) -> C
     };
     let same = old == new
         || match (
-            parse_http_date(old.as_bytes(), now),
-            parse_http_date(new.as_bytes(), now),
+            parse_strict(old.as_bytes(), now),
+            parse_strict(new.as_bytes(), now),
         ) {
             (Some(old), Some(new)) => old == new,
             _ => false,

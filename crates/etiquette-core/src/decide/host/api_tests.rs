@@ -2,7 +2,9 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::decide::host::{Answer, Ask, HostPolicy, Received, Signal};
+use crate::decide::host::{
+    HostPolicy, HostResponse, HostState, ResponseRecord, Signal, StartOptions,
+};
 
 fn number(n: u32) -> NonZeroU32 {
     NonZeroU32::new(n).unwrap()
@@ -13,11 +15,11 @@ fn millis(n: u64) -> Duration {
 }
 
 /// 5,000 an hour, ten of them at once after idleness, four under way.
-fn api() -> ApiAsk {
+fn api() -> ApiQuota {
     let limit = ApiLimit::new(number(5_000), Duration::from_secs(3_600))
         .burst(number(10))
         .at_once(number(4));
-    ApiAsk::new(1, limit)
+    ApiQuota::new(1, limit)
 }
 
 /// A host and a clock that the test turns. Instants are told in milliseconds since the start.
@@ -43,12 +45,13 @@ impl Bench {
         self.now = self.start + Duration::from_millis(millis);
     }
 
-    fn decide(&mut self, api: ApiAsk) -> Decision {
-        self.state.decide(&self.policy, self.now, Ask::api(api))
+    fn decide(&mut self, api: ApiQuota) -> Decision {
+        self.state
+            .decide(&self.policy, self.now, StartOptions::api(api))
     }
 
     /// Waits for its turn, starts, and ends at once; when that was.
-    fn visit(&mut self, api: ApiAsk, signal: Signal, wait: Option<u64>) -> u128 {
+    fn visit(&mut self, api: ApiQuota, signal: Signal, wait: Option<u64>) -> u128 {
         match self.decide(api) {
             Decision::Admit => {}
             Decision::Wait(due) => {
@@ -59,18 +62,19 @@ impl Bench {
         }
         self.state.reserve_api(api);
         self.state.start_api(self.now, api);
-        let answer = Answer {
+        let answer = HostResponse {
             signal,
             wait: wait.map(Duration::from_secs),
-            ..Answer::failure()
+            ..HostResponse::failure()
         };
-        let received = Received::new(self.now, answer, true, 0.0).of_api(Some(api.number));
-        self.state.answered(&self.policy, self.now, &received);
+        let received = ResponseRecord::new(self.now, answer, true, 0.0).of_api(Some(api.number));
+        self.state
+            .record_response(&self.policy, self.now, &received);
         self.state.finish_api(api.number);
         (self.now - self.start).as_millis()
     }
 
-    fn visits(&mut self, api: ApiAsk, times: usize) -> Vec<u128> {
+    fn visits(&mut self, api: ApiQuota, times: usize) -> Vec<u128> {
         (0..times)
             .map(|_| self.visit(api, Signal::Success, None))
             .collect()
@@ -93,7 +97,7 @@ fn a_burst_and_then_evenly_spaced() {
 fn what_does_not_divide_evenly_is_never_faster_than_documented() {
     let mut bench = Bench::new();
     let limit = ApiLimit::new(number(7), Duration::from_secs(3_600));
-    let api = ApiAsk::new(1, limit);
+    let api = ApiQuota::new(1, limit);
     assert_eq!(limit.interval(), Duration::from_nanos(514_285_714_286));
     bench.visits(api, 7_001);
     let exact = Duration::from_secs(3_600 * 1_000);
@@ -111,7 +115,9 @@ fn permits_are_its_own() {
         bench.state.start_api(bench.now, api);
     }
     assert_eq!(bench.decide(api), Decision::Full(bench.now));
-    let page = bench.state.decide(&bench.policy, bench.now, Ask::pace());
+    let page = bench
+        .state
+        .decide(&bench.policy, bench.now, StartOptions::pace());
     assert_eq!(page, Decision::Admit, "pages have permits of their own");
     bench.state.finish_api(api.number);
     assert_eq!(bench.decide(api), Decision::Admit);
@@ -123,7 +129,9 @@ fn permits_are_its_own() {
 fn neither_takes_what_the_other_waits_for() {
     let mut bench = Bench::new();
     bench.visits(api(), 12);
-    let page = bench.state.decide(&bench.policy, bench.now, Ask::pace());
+    let page = bench
+        .state
+        .decide(&bench.policy, bench.now, StartOptions::pace());
     assert_eq!(page, Decision::Admit, "an API's requests take no delay");
     bench.state.reserve();
     bench.state.start(bench.now);
@@ -143,7 +151,7 @@ fn a_token_that_is_promised_is_not_given_twice() {
     let limit = ApiLimit::new(number(1), Duration::from_secs(1))
         .burst(number(2))
         .at_once(number(9));
-    let api = ApiAsk::new(1, limit);
+    let api = ApiQuota::new(1, limit);
     bench.state.reserve_api(api);
     assert_eq!(bench.decide(api), Decision::Admit);
     bench.state.reserve_api(api);
@@ -160,7 +168,7 @@ fn a_token_that_is_promised_is_not_given_twice() {
 #[test]
 fn two_apis_of_a_host_have_a_bucket_each_and_one_pause() {
     let mut bench = Bench::new();
-    let other = ApiAsk::new(2, api().limit);
+    let other = ApiQuota::new(2, api().limit);
     bench.visits(api(), 10);
     assert_eq!(bench.visits(other, 9), [0; 9]);
     bench.visit(other, Signal::Throttled, Some(5));
@@ -172,11 +180,13 @@ fn a_429_pauses_pages_too_and_leaves_no_burst() {
     let mut bench = Bench::new();
     bench.at(60_000);
     bench.visit(api(), Signal::Throttled, Some(30));
-    let page = bench.state.decide(&bench.policy, bench.now, Ask::pace());
+    let page = bench
+        .state
+        .decide(&bench.policy, bench.now, StartOptions::pace());
     assert_eq!(page, Decision::Wait(bench.now + Duration::from_secs(30)));
     // One start in the second before: a second is learnt, and the rate is halved.
     assert_eq!(bench.visits(api(), 3), [90_000, 92_000, 94_000]);
-    assert_eq!(bench.state.pace_of_api(api()).rate, 0.5);
+    assert_eq!(pace(&bench.state.backoff, api()).rate, 0.5);
 }
 
 #[test]
@@ -184,13 +194,15 @@ fn a_page_that_backs_off_slows_the_api_too() {
     let mut bench = Bench::new();
     bench.state.reserve();
     bench.state.start(bench.now);
-    let answer = Answer {
+    let answer = HostResponse {
         signal: Signal::Throttled,
         wait: Some(Duration::from_secs(3)),
-        ..Answer::failure()
+        ..HostResponse::failure()
     };
-    let received = Received::new(bench.now, answer, true, 0.0);
-    bench.state.answered(&bench.policy, bench.now, &received);
+    let received = ResponseRecord::new(bench.now, answer, true, 0.0);
+    bench
+        .state
+        .record_response(&bench.policy, bench.now, &received);
     bench.state.finish(bench.now);
     assert_eq!(bench.visits(api(), 3), [3_000, 5_000, 7_000]);
 }
@@ -198,7 +210,7 @@ fn a_page_that_backs_off_slows_the_api_too() {
 #[test]
 fn what_a_start_before_the_backoff_owes_is_the_slower_delay() {
     let mut bench = Bench::new();
-    let slow = ApiAsk::new(1, ApiLimit::new(number(1), Duration::from_secs(10)));
+    let slow = ApiQuota::new(1, ApiLimit::new(number(1), Duration::from_secs(10)));
     bench.visit(slow, Signal::Throttled, Some(1));
     assert_eq!(bench.visits(slow, 2), [20_000, 40_000]);
 }
@@ -225,16 +237,20 @@ fn complaints_for_ever_see_one_request_an_hour() {
 fn an_api_that_works_does_not_let_refused_pages_in_again() {
     let mut bench = Bench::new();
     for _ in 0..10 {
-        let due = bench.state.due(&bench.policy, bench.now, Ask::pace());
+        let due = bench
+            .state
+            .due(&bench.policy, bench.now, StartOptions::pace());
         bench.now = due;
         bench.state.reserve();
         bench.state.start(bench.now);
-        let answer = Answer {
+        let answer = HostResponse {
             signal: Signal::Refused,
-            ..Answer::failure()
+            ..HostResponse::failure()
         };
-        let received = Received::new(bench.now, answer, true, 0.0);
-        bench.state.answered(&bench.policy, bench.now, &received);
+        let received = ResponseRecord::new(bench.now, answer, true, 0.0);
+        bench
+            .state
+            .record_response(&bench.policy, bench.now, &received);
         bench.state.finish(bench.now);
         bench.visit(api(), Signal::Success, None);
     }

@@ -64,9 +64,9 @@ pub struct HostSnapshot {
     pub paused_until: Option<SystemTime>,
     /// Whether the pause is there because the site keeps refusing this client.
     pub blocked: bool,
-    /// The incidents that are not forgiven yet.
+    /// The pauses that backed off and are not forgiven yet.
     pub backoff_level: u32,
-    /// The requests under way, up to the end of their body, those to APIs included.
+    /// The requests in flight, up to the end of their body, those to APIs included.
     pub in_flight: u32,
     /// The requests that wait.
     pub waiting: usize,

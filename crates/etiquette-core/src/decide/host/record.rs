@@ -16,10 +16,11 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use super::HostState;
 use super::runs::Runs;
+use super::state::HostState;
 use crate::Now;
 use crate::clock::later;
+use crate::store::codec::{Decoder, Encoder};
 
 const FORMAT: u8 = 1;
 
@@ -89,22 +90,24 @@ impl Moment {
 impl HostState {
     /// What a journal has to know at `now`; `None` where nothing is to be kept: no pause and no backoff.
     pub fn mark(&mut self, now: Instant) -> Option<HostMark> {
-        self.settle(now);
+        self.apply_recovery(now);
         let pause_until = self.paused_until(now);
-        if pause_until.is_none() && self.backoff_level == 0 {
+        let backoff = &self.backoff;
+        if pause_until.is_none() && backoff.level == 0 {
             return None;
         }
         let runs = self.longest_runs();
-        let since = match (self.backoff_level, self.last_start_of_any()) {
-            (1.., Some(start)) => self
-                .recover_from
+        let since = match (backoff.level, self.last_start_of_any()) {
+            (1.., Some(start)) => backoff
+                .recovery
+                .from
                 .map_or(Duration::ZERO, |from| start.saturating_duration_since(from)),
             _ => Duration::ZERO,
         };
         Some(HostMark {
             pause_until,
-            backoff_level: self.backoff_level,
-            rate: self.rate.to_bits(),
+            backoff_level: backoff.level,
+            rate: backoff.rate.to_bits(),
             runs: [
                 runs.failures,
                 runs.failed_pauses,
@@ -121,18 +124,19 @@ impl HostState {
         let moment = |instant: Option<Instant>| instant.map(|at| Moment::of(at, now.monotonic));
         let pause_until = self.paused_until(now.monotonic);
         let runs = self.longest_runs();
+        let backoff = &self.backoff;
         Some(HostRecord {
             written: now.wall,
             pause: pause_until.map_or(Duration::ZERO, |until| until - now.monotonic),
-            backoff_level: self.backoff_level,
-            rate: self.rate,
-            learnt: self.learnt,
-            latency: self.latency,
+            backoff_level: backoff.level,
+            rate: backoff.rate,
+            learnt: backoff.learnt,
+            latency: self.latency.0,
             last_start: moment(self.last_start_of_any()),
-            recover_from: moment(self.recover_from),
-            last_epoch: moment(self.last_epoch),
-            good_minute: self.good_minute,
-            good_half_hour: self.good_half_hour,
+            recover_from: moment(backoff.recovery.from),
+            last_epoch: moment(self.last_epoch()),
+            good_minute: backoff.recovery.good_minute,
+            good_half_hour: backoff.recovery.good_half_hour,
             failures: runs.failures,
             failed_pauses: runs.failed_pauses,
             refusals: runs.refusals,
@@ -145,38 +149,33 @@ impl HostState {
         self.apis.longest_runs(self.runs)
     }
 
-    fn last_start_of_any(&self) -> Option<Instant> {
-        let last = self.last_start.max(self.last_without_permit);
-        last.max(self.apis.last_start())
-    }
-
     /// Takes over what a journal knows. Where something is known already, the slower of the two holds.
     pub fn recall(&mut self, record: &HostRecord, now: Now) {
         let elapsed = record.elapsed(now.wall);
         let at = |moment: Option<Moment>| moment.map(|moment| moment.at(elapsed, now.monotonic));
         let pause_until = Moment::After(record.pause).at(elapsed, now.monotonic);
-        self.pause_until = self.pause_until.max(Some(pause_until));
-        if self.backoff_level == 0 {
-            self.good_minute = record.good_minute;
-            self.good_half_hour = record.good_half_hour;
+        self.pause.recall(pause_until, at(record.last_epoch));
+        let backoff = &mut self.backoff;
+        if backoff.level == 0 {
+            backoff.recovery.good_minute = record.good_minute;
+            backoff.recovery.good_half_hour = record.good_half_hour;
         } else {
-            self.good_minute = None;
-            self.good_half_hour = None;
+            backoff.recovery.interrupt();
         }
-        self.backoff_level = self.backoff_level.max(record.backoff_level);
-        self.rate = self.rate.min(record.rate);
-        self.learnt = self.learnt.max(record.learnt);
-        self.latency = self.latency.max(record.latency);
-        self.last_start = self.last_start.max(at(record.last_start));
-        self.recover_from = self.recover_from.max(at(record.recover_from));
+        backoff.recovery.from = backoff.recovery.from.max(at(record.recover_from));
+        backoff.level = backoff.level.max(record.backoff_level);
+        backoff.rate = backoff.rate.min(record.rate);
+        backoff.learnt = backoff.learnt.max(record.learnt);
+        self.latency.0 = self.latency.0.max(record.latency);
+        if let Some(start) = at(record.last_start) {
+            self.spacing.start(start);
+        }
         self.runs = self.runs.max(Runs {
             failures: record.failures,
             failed_pauses: record.failed_pauses,
             refusals: record.refusals,
             blocks: record.blocks,
         });
-        self.epoch += 1;
-        self.last_epoch = self.last_epoch.max(at(record.last_epoch));
     }
 }
 
@@ -217,14 +216,12 @@ impl HostRecord {
     /// The record as bytes. [`HostRecord::decode`] reads it back.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(160);
-        out.push(FORMAT);
-        let since = self.written.duration_since(SystemTime::UNIX_EPOCH);
-        put_span(&mut out, since.unwrap_or_default());
+        let mut out = Encoder::new(FORMAT);
+        out.time(self.written);
         for span in [self.pause, self.learnt, self.latency] {
-            put_span(&mut out, span);
+            out.duration(span);
         }
-        out.extend(self.rate.to_bits().to_be_bytes());
+        out.u64(self.rate.to_bits());
         for count in [
             self.backoff_level,
             self.failures,
@@ -232,57 +229,55 @@ impl HostRecord {
             self.refusals,
             self.blocks,
         ] {
-            out.extend(count.to_be_bytes());
+            out.u32(count);
         }
         for moment in [self.last_start, self.recover_from, self.last_epoch] {
-            match moment {
-                None => out.push(0),
-                Some(Moment::Before(span)) => {
-                    out.push(1);
-                    put_span(&mut out, span);
-                }
-                Some(Moment::After(span)) => {
-                    out.push(2);
-                    put_span(&mut out, span);
-                }
-            }
+            out.option(moment, |out, moment| {
+                let (after, span) = match moment {
+                    Moment::Before(span) => (0, span),
+                    Moment::After(span) => (1, span),
+                };
+                out.byte(after);
+                out.duration(span);
+            });
         }
         for number in [self.good_minute, self.good_half_hour] {
-            out.push(u8::from(number.is_some()));
-            out.extend(number.unwrap_or_default().to_be_bytes());
+            out.option(number, Encoder::u64);
         }
-        out
+        out.finish()
     }
 
     /// Reads what [`HostRecord::encode`] wrote, all of `bytes`; `None` for anything else.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut rest = Reader(bytes);
-        if rest.byte()? != FORMAT {
-            return None;
-        }
-        let written = SystemTime::UNIX_EPOCH.checked_add(rest.span()?)?;
-        let [pause, learnt, latency] = [rest.span()?, rest.span()?, rest.span()?];
-        let rate = f64::from_bits(rest.number()?);
+        let mut rest = Decoder::new(bytes, FORMAT)?;
+        let moment = |rest: &mut Decoder<'_>| match rest.byte()? {
+            0 => rest.duration().map(Moment::Before),
+            1 => rest.duration().map(Moment::After),
+            _ => None,
+        };
+        let written = rest.time()?;
+        let [pause, learnt, latency] = [rest.duration()?, rest.duration()?, rest.duration()?];
+        let rate = f64::from_bits(rest.u64()?);
         let record = Self {
             written,
             pause,
             learnt,
             latency,
             rate,
-            backoff_level: rest.count()?,
-            failures: rest.count()?,
-            failed_pauses: rest.count()?,
-            refusals: rest.count()?,
-            blocks: rest.count()?,
-            last_start: rest.moment()?,
-            recover_from: rest.moment()?,
-            last_epoch: rest.moment()?,
-            good_minute: rest.optional()?,
-            good_half_hour: rest.optional()?,
+            backoff_level: rest.u32()?,
+            failures: rest.u32()?,
+            failed_pauses: rest.u32()?,
+            refusals: rest.u32()?,
+            blocks: rest.u32()?,
+            last_start: rest.option(moment)?,
+            recover_from: rest.option(moment)?,
+            last_epoch: rest.option(moment)?,
+            good_minute: rest.option(Decoder::u64)?,
+            good_half_hour: rest.option(Decoder::u64)?,
         };
-        let sound = rest.0.is_empty() && rate > 0.0 && rate <= 1.0;
-        sound.then_some(record)
+        rest.finish(record)
+            .filter(|record| record.rate > 0.0 && record.rate <= 1.0)
     }
 }
 
@@ -290,58 +285,6 @@ fn later_than(time: SystemTime, span: Duration) -> SystemTime {
     // Beyond what the clock can tell is as good as its end.
     time.checked_add(span.min(crate::clock::LONGEST))
         .unwrap_or(time)
-}
-
-fn put_span(out: &mut Vec<u8>, span: Duration) {
-    out.extend(span.as_secs().to_be_bytes());
-    out.extend(span.subsec_nanos().to_be_bytes());
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*head)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    fn count(&mut self) -> Option<u32> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        self.array().map(u64::from_be_bytes)
-    }
-
-    fn span(&mut self) -> Option<Duration> {
-        let seconds = self.number()?;
-        let nanos = self.count()?;
-        (nanos < 1_000_000_000).then(|| Duration::new(seconds, nanos))
-    }
-
-    fn moment(&mut self) -> Option<Option<Moment>> {
-        Some(match self.byte()? {
-            0 => None,
-            1 => Some(Moment::Before(self.span()?)),
-            2 => Some(Moment::After(self.span()?)),
-            _ => return None,
-        })
-    }
-
-    fn optional(&mut self) -> Option<Option<u64>> {
-        let given = self.byte()?;
-        let number = self.number()?;
-        match given {
-            0 => Some(None),
-            1 => Some(Some(number)),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::decide::host::{Answer, Ask, HostPolicy, Received, Signal};
+use crate::decide::host::{HostPolicy, HostResponse, ResponseRecord, Signal, StartOptions};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -24,19 +24,19 @@ fn policy() -> HostPolicy {
     HostPolicy::new().jitter(0.0, 0.0)
 }
 
-fn answer(signal: Signal, wait: Option<Duration>) -> Answer {
-    let mut answer = Answer::failure();
+fn answer(signal: Signal, wait: Option<Duration>) -> HostResponse {
+    let mut answer = HostResponse::failure();
     answer.signal = signal;
     answer.wait = wait;
     answer
 }
 
 /// One request from its start to its end.
-fn ask(state: &mut HostState, now: Now, answer: Answer) {
+fn ask(state: &mut HostState, now: Now, answer: HostResponse) {
     state.reserve();
     state.start(now.monotonic);
-    let received = Received::new(now.monotonic, answer, true, 0.0);
-    state.answered(&policy(), now.monotonic, &received);
+    let received = ResponseRecord::new(now.monotonic, answer, true, 0.0);
+    state.record_response(&policy(), now.monotonic, &received);
     state.finish(now.monotonic);
 }
 
@@ -57,7 +57,7 @@ fn restarted(state: &mut HostState, written: Now, now: Now) -> HostState {
 }
 
 fn left(state: &mut HostState, now: Now) -> Duration {
-    state.due(&policy(), now.monotonic, Ask::pace()) - now.monotonic
+    state.due(&policy(), now.monotonic, StartOptions::pace()) - now.monotonic
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_clock_set_forward_counts_as_time() {
     then.wall += Duration::from_secs(3_600);
     let mut next = restarted(&mut state, now, then);
     assert_eq!(left(&mut next, then), Duration::ZERO);
-    assert_eq!(next.backoff_level, 1);
+    assert_eq!(next.backoff.level, 1);
 }
 
 #[test]
@@ -110,12 +110,16 @@ fn recovery_needs_successes_after_a_restart_too() {
     let mut state = throttled(now, 60);
     let later = on(now, Duration::from_secs(5 * 3_600 + 600));
     let mut next = restarted(&mut state, now, later);
-    assert_eq!((next.backoff_level, next.rate), (1, 0.5));
-    next.settle(later.monotonic);
-    assert_eq!((next.backoff_level, next.rate), (1, 0.5), "time alone");
+    assert_eq!((next.backoff.level, next.backoff.rate), (1, 0.5));
+    next.apply_recovery(later.monotonic);
+    assert_eq!(
+        (next.backoff.level, next.backoff.rate),
+        (1, 0.5),
+        "time alone"
+    );
     ask(&mut next, later, answer(Signal::Success, None));
-    next.settle(on(later, 61 * SECOND).monotonic);
-    assert_eq!((next.backoff_level, next.rate), (1, 0.6));
+    next.apply_recovery(on(later, 61 * SECOND).monotonic);
+    assert_eq!((next.backoff.level, next.backoff.rate), (1, 0.6));
 }
 
 #[test]
@@ -181,7 +185,7 @@ fn nothing_that_is_cut_or_longer_or_senseless_is_read() {
     }
 }
 
-fn happening() -> impl Strategy<Value = (u64, Answer)> {
+fn happening() -> impl Strategy<Value = (u64, HostResponse)> {
     let signal = prop_oneof![
         Just(Signal::Success),
         Just(Signal::Neutral),
@@ -218,7 +222,7 @@ proptest! {
         let other = left(&mut next, then);
         // The end of the last body is not kept; it was that of the last start here.
         prop_assert!(other >= own, "{other:?} after a restart, {own:?} without");
-        prop_assert!(state.rate >= next.rate && state.backoff_level <= next.backoff_level);
+        prop_assert!(state.backoff.rate >= next.backoff.rate && state.backoff.level <= next.backoff.level);
         let longest = record.pause.max(Duration::from_secs(3_600));
         prop_assert!(other <= longest, "{other:?} of {longest:?}");
     }
@@ -233,7 +237,7 @@ proptest! {
         if let Some(record) = HostRecord::decode(&damaged) {
             let mut state = HostState::new();
             state.recall(&record, now);
-            let _ = state.due(&policy(), now.monotonic, Ask::pace());
+            let _ = state.due(&policy(), now.monotonic, StartOptions::pace());
             let _ = (record.over_at(), state.to_record(now));
         }
     }

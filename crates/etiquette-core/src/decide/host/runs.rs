@@ -1,6 +1,6 @@
-//! Answers of one kind in a row.
+//! Responses of one kind in a row.
 
-use super::classify::Signal;
+use super::signal::Signal;
 
 /// What came in a row from one part of a host: its pages, or one of its APIs. An API that works says nothing about pages
 /// that are refused, and pages nothing about a key that has expired.
@@ -9,13 +9,13 @@ pub(super) struct Runs {
     /// Failures in a row, and pauses that ended with another failure.
     pub(super) failures: u32,
     pub(super) failed_pauses: u32,
-    /// Answers of 401, 403 and 451 in a row, and the pauses made for them.
+    /// Responses of 401, 403 and 451 in a row, and the pauses made for them.
     pub(super) refusals: u32,
     pub(super) blocks: u32,
 }
 
 impl Runs {
-    /// An answer ends the runs that it does not continue.
+    /// A response ends the runs that it does not continue.
     pub(super) fn end_with(&mut self, signal: Signal) {
         if signal != Signal::Refused {
             self.refusals = 0;

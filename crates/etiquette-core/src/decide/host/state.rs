@@ -2,138 +2,34 @@
 
 use std::time::{Duration, Instant};
 
-use super::api::{ApiAsk, Apis};
+use super::api::{self, Apis};
+use super::backoff::{Backoff, FORGOTTEN_AFTER};
 use super::crawl_delay::CrawlDelays;
+use super::latency::{LATENCY_KEPT, Latency};
 use super::pace::{HostSnapshot, Pace, PaceReason};
-use super::policy::{HostPolicy, LONGEST_PAUSE};
+use super::pause::Pause;
+use super::permits::Permits;
+use super::policy::HostPolicy;
 use super::runs::Runs;
+use super::spacing::Spacing;
+use super::start::{ApiQuota, Decision, StartOptions};
+use super::starts::Starts;
 use crate::Now;
-use crate::clock::{LONGEST, later};
-
-/// Without a request for so long after its pause a host is a stranger again.
-pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3_600);
-/// What a delay follows, but no promise rests on, is kept so long.
-const LATENCY_KEPT: Duration = Duration::from_secs(600);
 
 /// What is remembered about one host.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HostState {
-    pub(super) last_start: Option<Instant>,
-    /// The last start of a request that asked for pauses only. It is kept apart: the same request may ask for a permit
-    /// further in.
-    pub(super) last_without_permit: Option<Instant>,
-    pub(super) last_end: Option<Instant>,
-    /// Until then nothing is let go that asks for pauses only, because the last one was held: see
-    /// [`HostState::let_go`].
-    pub(super) spaced_until: Option<Instant>,
-    pub(super) in_flight: u32,
-    pub(super) granted: u32,
-    pub(super) started: u64,
-    /// Starts are counted in seconds that follow each other; the second before is estimated from two of them.
-    pub(super) second: Option<Instant>,
-    pub(super) starts_in_second: u32,
-    pub(super) starts_in_earlier: u32,
-    pub(super) latency: Duration,
+    pub(super) spacing: Spacing,
+    /// The permits for pages; each API has its own.
+    pub(super) permits: Permits,
+    pub(super) starts: Starts,
+    pub(super) latency: Latency,
     pub(super) crawl_delays: CrawlDelays,
-    pub(super) pause_until: Option<Instant>,
-    pub(super) backoff_level: u32,
-    /// The share of the full rate that is left: 1 at backoff level 0.
-    pub(super) rate: f64,
-    /// The delay learnt from the pace at which the site complained, where the configured one is shorter.
-    pub(super) learnt: Duration,
-    pub(super) last_backoff: Option<Instant>,
-    /// The end of the last pause that backed_off: successes count from here.
-    pub(super) recover_from: Option<Instant>,
-    /// The minute and the half-hour since then that have seen a success and are not over yet.
-    pub(super) good_minute: Option<u64>,
-    pub(super) good_half_hour: Option<u64>,
-    /// What its pages answered in a row.
+    pub(super) pause: Pause,
+    pub(super) backoff: Backoff,
+    /// What its pages were answered with in a row.
     pub(super) runs: Runs,
     pub(super) apis: Apis,
-    pub(super) epoch: u64,
-    /// When it last grew.
-    pub(super) last_epoch: Option<Instant>,
-}
-
-/// What a request asks of its host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Ask {
-    /// Only pauses hold it, and the learnt delay after them: no permit, no delay.
-    pub pauses_only: bool,
-    /// Somebody else keeps the delay, or it is a further step of a visit that has taken its delay already.
-    pub delay_taken: bool,
-    /// The limit of an API takes the place of delay and permits. Stores that several processes share are not asked for it.
-    pub api: Option<ApiAsk>,
-}
-
-/// Whether a request may start now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Decision {
-    /// It may.
-    Admit,
-    /// Not before this.
-    Wait(Instant),
-    /// Not before a permit is free, and not before this.
-    Full(Instant),
-}
-
-impl Ask {
-    /// Asks for a permit and the delay, as each request of a budget does.
-    #[must_use]
-    pub fn pace() -> Self {
-        Self::default()
-    }
-
-    /// Asks for pauses only.
-    #[must_use]
-    pub fn pauses() -> Self {
-        Self {
-            pauses_only: true,
-            ..Self::default()
-        }
-    }
-
-    /// Asks for a permit and a token of an API.
-    #[must_use]
-    pub fn api(api: ApiAsk) -> Self {
-        Self {
-            api: Some(api),
-            ..Self::default()
-        }
-    }
-}
-
-impl Default for HostState {
-    fn default() -> Self {
-        Self {
-            last_start: None,
-            last_without_permit: None,
-            last_end: None,
-            spaced_until: None,
-            in_flight: 0,
-            granted: 0,
-            started: 0,
-            second: None,
-            starts_in_second: 0,
-            starts_in_earlier: 0,
-            latency: Duration::ZERO,
-            crawl_delays: CrawlDelays::default(),
-            pause_until: None,
-            backoff_level: 0,
-            rate: 1.0,
-            learnt: Duration::ZERO,
-            last_backoff: None,
-            recover_from: None,
-            good_minute: None,
-            good_half_hour: None,
-            runs: Runs::default(),
-            apis: Apis::default(),
-            epoch: 0,
-            last_epoch: None,
-        }
-    }
 }
 
 /// Decisions.
@@ -145,12 +41,14 @@ impl HostState {
     }
 
     /// Whether a request may start at `now`.
-    pub fn decide(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Decision {
-        if let (Some(api), false) = (ask.api, ask.pauses_only) {
-            return self.decide_api(now, api);
+    pub fn decide(&mut self, policy: &HostPolicy, now: Instant, options: StartOptions) -> Decision {
+        if let (Some(api), false) = (options.api, options.pauses_only) {
+            self.apply_recovery(now);
+            let from = self.pause.end(now);
+            return self.apis.decide(now, from, &self.backoff, api);
         }
-        let due = self.due(policy, now, ask);
-        if ask.pauses_only {
+        let due = self.due(policy, now, options);
+        if options.pauses_only {
             return if due <= now {
                 Decision::Admit
             } else {
@@ -158,8 +56,8 @@ impl HostState {
             };
         }
         // While somebody is about to start, the delay after that start is not known yet.
-        let undecided = self.granted > 0 && !self.delay(policy, now).is_zero();
-        if self.in_flight >= policy.max_in_flight.get() || undecided {
+        let undecided = self.permits.granted() > 0 && !self.delay(policy, now).is_zero();
+        if self.permits.in_flight() >= policy.max_in_flight.get() || undecided {
             Decision::Full(due)
         } else if due <= now {
             Decision::Admit
@@ -169,42 +67,41 @@ impl HostState {
     }
 
     /// The earliest start by pause and delay, whether or not a permit is free; not before `now`.
-    pub fn due(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Instant {
-        if let (Some(api), false) = (ask.api, ask.pauses_only) {
-            return self.due_api(now, api);
-        }
-        self.settle(now);
-        let mut due = now.max(self.pause_until.unwrap_or(now));
-        if ask.pauses_only {
-            due = due.max(self.spaced_until.unwrap_or(now));
-            let last = self.last_start.max(self.last_without_permit);
-            if let (Some(start), true, false) = (last, self.backoff_level > 0, ask.delay_taken) {
-                due = due.max(later(start, self.scaled(self.learnt)));
-            }
-        } else if !ask.delay_taken {
+    pub fn due(&mut self, policy: &HostPolicy, now: Instant, options: StartOptions) -> Instant {
+        self.apply_recovery(now);
+        let from = self.pause.end(now);
+        let spaced = if options.pauses_only {
+            let learnt = (self.backoff.level > 0 && !options.delay_taken)
+                .then(|| self.backoff.scaled(self.backoff.learnt));
+            self.spacing.due_without_permit(learnt)
+        } else if let Some(api) = options.api {
+            return self.apis.due(from, &self.backoff, api);
+        } else if options.delay_taken {
+            None
+        } else {
             let delay = self.delay(policy, now);
-            if let Some(start) = self.last_start {
-                due = due.max(later(start, delay));
-            }
-            if let (Some(end), 1) = (self.last_end, policy.max_in_flight.get()) {
-                due = due.max(later(end, delay));
-            }
-        }
-        due
+            self.spacing.due(delay, policy.max_in_flight)
+        };
+        spaced.map_or(from, |spaced| spaced.max(from))
     }
 
-    /// The least time between two starts that ask the same, as known at `now`. A burst of an API that was idle is not
+    /// The least time between two starts with the same options, as known at `now`. A burst of an API that was idle is not
     /// spaced: [`HostState::saved_up`].
-    pub fn delay_of(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Duration {
-        self.pace_of(policy, now, ask).delay
+    pub fn delay_of(
+        &mut self,
+        policy: &HostPolicy,
+        now: Instant,
+        options: StartOptions,
+    ) -> Duration {
+        self.pace_of(policy, now, options).delay
     }
 
-    /// The delay between two starts that ask the same, and what determines it.
-    pub fn pace_of(&mut self, policy: &HostPolicy, now: Instant, ask: Ask) -> Pace {
-        match ask.api {
+    /// The delay between two starts with the same options, and what determines it.
+    pub fn pace_of(&mut self, policy: &HostPolicy, now: Instant, options: StartOptions) -> Pace {
+        match options.api {
             Some(api) => {
-                self.settle(now);
-                self.pace_of_api(api)
+                self.apply_recovery(now);
+                api::pace(&self.backoff, api)
             }
             None => self.pace(policy, now),
         }
@@ -217,22 +114,169 @@ impl HostState {
 
     /// The delay between pages, and what determines it.
     pub fn pace(&mut self, policy: &HostPolicy, now: Instant) -> Pace {
-        self.settle(now);
+        self.apply_recovery(now);
         let (base, reason) = self.base_delay(policy, now);
         Pace {
-            delay: self.scaled(base),
+            delay: self.backoff.scaled(base),
             reason,
-            rate: self.rate,
+            rate: self.backoff.rate,
         }
+    }
+
+    /// What those who wait behind the first can count on at once after it, because the API was idle before: as time, of
+    /// which each takes one [delay](HostState::delay_of).
+    pub fn saved_up(&mut self, now: Instant, api: ApiQuota) -> Duration {
+        self.apply_recovery(now);
+        let from = self.pause.end(now);
+        self.apis.saved_up(from, &self.backoff, api)
+    }
+
+    /// The delay at the full rate: the largest of those that the client, the site's speed, a complaint and robots.txt ask
+    /// for.
+    pub(super) fn base_delay(&self, policy: &HostPolicy, now: Instant) -> (Duration, PaceReason) {
+        let mut base = (policy.min_delay, PaceReason::MinDelay);
+        let others = [
+            (self.latency.delay(policy), PaceReason::Latency),
+            (self.backoff.learnt, PaceReason::Learnt),
+            (
+                self.crawl_delays.largest(now).unwrap_or_default(),
+                PaceReason::CrawlDelay,
+            ),
+        ];
+        for other in others {
+            if other.0 > base.0 {
+                base = other;
+            }
+        }
+        base
+    }
+
+    /// Applies what time alone changes: recovery for minutes and half-hours that are over, and forgetting.
+    pub(super) fn apply_recovery(&mut self, now: Instant) {
+        self.backoff.apply_recovery(now);
+        let last = self.last_start_of_any().max(self.pause.last_end());
+        if self.under_way() == 0
+            && last.is_some_and(|last| now.saturating_duration_since(last) >= FORGOTTEN_AFTER)
+        {
+            self.spacing.forget();
+            self.permits = Permits::default();
+            self.starts.forget();
+            self.latency = Latency::default();
+            self.pause.forget();
+            self.backoff = Backoff::default();
+            self.runs = Runs::default();
+            self.apis.forget_runs();
+        }
+    }
+}
+
+/// Starts and ends of pages.
+impl HostState {
+    /// What the robots.txt of one origin of the group says now; a longer delay than the policy keeps is not for here.
+    pub fn crawl_delay(&mut self, origin: u64, delay: Option<Duration>, now: Instant) {
+        self.crawl_delays.set(origin, delay, now);
+    }
+
+    /// Takes a permit for a request that is about to start. [`HostState::start`] or [`HostState::unreserve`] follows.
+    pub fn reserve(&mut self) {
+        self.permits.reserve();
+    }
+
+    /// Returns a permit that was reserved and not used: as if nobody had asked.
+    pub fn unreserve(&mut self) {
+        self.permits.unreserve();
+    }
+
+    /// Stamps the start of a request whose permit is reserved.
+    pub fn start(&mut self, now: Instant) {
+        self.permits.start();
+        self.spacing.start(now);
+        self.starts.count(now);
+    }
+
+    /// Stamps the start of a request that holds no permit.
+    pub fn start_without_permit(&mut self, now: Instant) {
+        self.spacing.start_without_permit(now);
+        self.starts.count(now);
+    }
+
+    /// A request without a permit was held here, after a budget elsewhere had started it. Those that the same budget started
+    /// meanwhile, each a delay after the one before, are spaced by that delay here, too.
+    pub fn space_without_permit(&mut self, now: Instant, delay: Duration) {
+        self.spacing.space_without_permit(now, delay);
+    }
+
+    /// A request that was started has started without a permit before, and was counted then.
+    pub fn uncount_start(&mut self) {
+        self.starts.uncount();
+    }
+
+    /// Returns the permit of a started request: its body has ended, failed or was dropped.
+    pub fn finish(&mut self, now: Instant) {
+        self.permits.finish();
+        self.spacing.finish(now);
+    }
+}
+
+/// Starts and ends of an API's requests.
+impl HostState {
+    /// Takes a permit of the API for a request that is about to start. [`HostState::start_api`] or
+    /// [`HostState::unreserve_api`] follows.
+    pub fn reserve_api(&mut self, api: ApiQuota) {
+        self.apis.entry(api.number).permits.reserve();
+    }
+
+    /// Returns a permit that was reserved and not used: as if nobody had asked.
+    pub fn unreserve_api(&mut self, number: u64) {
+        if let Some(api) = self.apis.get_mut(number) {
+            api.permits.unreserve();
+        }
+    }
+
+    /// Stamps the start of a request whose permit is reserved, and takes its token.
+    pub fn start_api(&mut self, now: Instant, api: ApiQuota) {
+        self.apis.start(now, &self.backoff, api);
+        self.starts.count(now);
+    }
+
+    /// Returns the permit of a started request: its body has ended, failed or was dropped.
+    pub fn finish_api(&mut self, number: u64) {
+        if let Some(api) = self.apis.get_mut(number) {
+            api.permits.finish();
+        }
+    }
+
+    /// The requests of an API that hold a permit.
+    #[must_use]
+    pub fn api_in_flight(&self, number: u64) -> u32 {
+        self.apis.permits(number).in_flight()
+    }
+
+    /// Whether something has to be remembered of the API: its bucket is not full, requests are in flight, or a run of
+    /// responses is not forgotten yet. Under `pressure` the last does not count.
+    pub fn owes_api(&mut self, now: Instant, number: u64, pressure: bool) -> bool {
+        if self.backoff.level == 0 {
+            self.apis.forget(now, pressure);
+        }
+        self.apis.get(number).is_some()
+    }
+}
+
+/// What is known.
+impl HostState {
+    /// A pause that another process has learnt of, and backed off for. What only lengthens the last one by the time that
+    /// messages take is no pause of its own.
+    pub fn learn_pause(&mut self, now: Instant, until: Instant) {
+        self.pause.learn(now, until);
     }
 
     /// The end of the pause, if the host is paused at `now`.
     #[must_use]
     pub fn paused_until(&self, now: Instant) -> Option<Instant> {
-        self.pause_until.filter(|until| *until > now)
+        self.pause.until(now)
     }
 
-    /// Whether the site has refused so many pages, or answers of one API, in a row that the client counts as blocked.
+    /// Whether the site has refused so many pages, or responses of one API, in a row that the client counts as blocked.
     #[must_use]
     pub fn is_blocked(&self, policy: &HostPolicy) -> bool {
         self.runs.refusals.max(self.apis.most_refusals()) >= policy.blocked_after.get()
@@ -242,58 +286,63 @@ impl HostState {
     /// about the site before is worth asking again.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// The incidents that are not forgiven yet.
-    #[must_use]
-    pub fn backoff_level(&self) -> u32 {
-        self.backoff_level
+        self.pause.epoch()
     }
 
     /// When [`HostState::epoch`] last grew, as far as that is known: what was learnt elsewhere before, by a process that
     /// has ended, is of an earlier epoch.
     #[must_use]
     pub fn last_epoch(&self) -> Option<Instant> {
-        self.last_epoch
+        self.pause.last_epoch()
     }
 
-    /// The number of requests that were started: by it a visit sees whether somebody else came in between.
+    /// The pauses that backed off and are not forgiven yet.
+    #[must_use]
+    pub fn backoff_level(&self) -> u32 {
+        self.backoff.level
+    }
+
+    /// The number of requests that were started: by it a visit sees whether another request came in between.
     #[must_use]
     pub fn started(&self) -> u64 {
-        self.started
+        self.starts.total()
     }
 
     /// The last start, if there was one.
     #[must_use]
     pub fn last_start(&self) -> Option<Instant> {
-        self.last_start
+        self.spacing.last_start()
+    }
+
+    /// The last start of all: of pages, of requests without a permit, and of APIs.
+    pub(super) fn last_start_of_any(&self) -> Option<Instant> {
+        self.spacing.last_start_of_any().max(self.apis.last_start())
     }
 
     /// The last end of a body, if there was one.
     #[must_use]
     pub fn last_end(&self) -> Option<Instant> {
-        self.last_end
+        self.spacing.last_end()
     }
 
     /// The requests that hold a permit, those of APIs apart.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.in_flight
+        self.permits.in_flight()
     }
 
     /// The requests that hold a permit, those of APIs included.
     #[must_use]
     pub fn under_way(&self) -> u32 {
-        self.in_flight + self.apis.in_flight()
+        self.permits.in_flight() + self.apis.in_flight()
     }
 
-    /// Whether forgetting the host would change nothing that it is owed: nobody is under way, pause and delay are over,
-    /// the rate is full. Under `pressure` what only makes a good pace better is given up too.
+    /// Whether forgetting the host lets no request start sooner: none is in flight, pause and delay are over, the rate is
+    /// full. Under `pressure` what only makes a good pace better is given up too.
     pub fn is_forgettable(&mut self, policy: &HostPolicy, now: Instant, pressure: bool) -> bool {
-        let due = self.due(policy, now, Ask::pace());
-        let due = due.max(self.spaced_until.unwrap_or(due));
-        if self.in_flight > 0 || due > now || self.backoff_level > 0 {
+        let due = self.due(policy, now, StartOptions::pace());
+        let due = due.max(self.spacing.spaced_until().unwrap_or(due));
+        if self.permits.in_flight() > 0 || due > now || self.backoff.level > 0 {
             return false;
         }
         self.apis.forget(now, pressure);
@@ -301,18 +350,15 @@ impl HostState {
             return false;
         }
         // With several permits the end of a body sets no delay, but the host was in use until then.
-        let idle = match self
-            .last_end
-            .max(self.last_start)
-            .max(self.last_without_permit)
-        {
+        let idle = match self.spacing.last_use() {
             Some(last) => now.saturating_duration_since(last),
             None => Duration::MAX,
         };
         let runs = self.runs.failures > 0 || self.runs.refusals > 0;
+        let latency = self.latency.delay(policy);
         pressure
             || idle >= FORGOTTEN_AFTER
-            || !runs && (self.latency_delay(policy) <= policy.min_delay || idle >= LATENCY_KEPT)
+            || !runs && (latency <= policy.min_delay || idle >= LATENCY_KEPT)
     }
 
     /// What explains the pace. `waiting` and the `name` are known to the caller.
@@ -329,143 +375,17 @@ impl HostState {
             pace,
             min_delay: policy.min_delay,
             crawl_delay: self.crawl_delays.largest(now.monotonic),
-            latency_delay: self.latency_delay(policy),
-            latency: self.latency,
+            latency_delay: self.latency.delay(policy),
+            latency: self.latency.0,
             paused_until: self
                 .paused_until(now.monotonic)
                 .map(|until| now.wall_at(until)),
             blocked: self.is_blocked(policy),
-            backoff_level: self.backoff_level,
+            backoff_level: self.backoff.level,
             in_flight: self.under_way(),
             waiting,
-            started: self.started,
+            started: self.started(),
         }
-    }
-
-    pub(super) fn base_delay(&self, policy: &HostPolicy, now: Instant) -> (Duration, PaceReason) {
-        let mut base = (policy.min_delay, PaceReason::MinDelay);
-        let others = [
-            (self.latency_delay(policy), PaceReason::Latency),
-            (self.learnt, PaceReason::Learnt),
-            (
-                self.crawl_delays.largest(now).unwrap_or_default(),
-                PaceReason::CrawlDelay,
-            ),
-        ];
-        for other in others {
-            if other.0 > base.0 {
-                base = other;
-            }
-        }
-        base
-    }
-
-    fn latency_delay(&self, policy: &HostPolicy) -> Duration {
-        let delay = self.latency.saturating_mul(policy.latency_factor);
-        delay.min(policy.max_delay)
-    }
-
-    /// The delay at the present rate: at most an hour by backoff, never less than the delay itself.
-    fn scaled(&self, delay: Duration) -> Duration {
-        self.scaled_by(delay, self.rate)
-    }
-
-    pub(super) fn scaled_by(&self, delay: Duration, rate: f64) -> Duration {
-        if rate >= 1.0 {
-            return delay;
-        }
-        let scaled = delay.min(LONGEST).as_secs_f64() / rate;
-        let longest = LONGEST_PAUSE.max(delay);
-        if scaled >= longest.as_secs_f64() {
-            longest
-        } else {
-            Duration::from_secs_f64(scaled).max(delay)
-        }
-    }
-}
-
-/// Starts and ends.
-impl HostState {
-    /// What the robots.txt of one origin of the group says now; a longer delay than the policy keeps is not for here.
-    pub fn crawl_delay(&mut self, origin: u64, delay: Option<Duration>, now: Instant) {
-        self.crawl_delays.set(origin, delay, now);
-    }
-
-    /// Takes a permit for a request that is about to start. [`HostState::start`] or [`HostState::unreserve`] follows.
-    pub fn reserve(&mut self) {
-        self.in_flight += 1;
-        self.granted += 1;
-    }
-
-    /// Gives a permit back that was reserved and not used: as if nobody had asked.
-    pub fn unreserve(&mut self) {
-        self.in_flight = self.in_flight.saturating_sub(1);
-        self.granted = self.granted.saturating_sub(1);
-    }
-
-    /// Stamps the start of a request whose permit is reserved.
-    pub fn start(&mut self, now: Instant) {
-        self.granted = self.granted.saturating_sub(1);
-        self.last_start = Some(self.last_start.map_or(now, |last| last.max(now)));
-        self.started += 1;
-        self.count_start(now);
-    }
-
-    /// Stamps the start of a request that holds no permit.
-    pub fn start_without_permit(&mut self, now: Instant) {
-        self.last_without_permit = Some(self.last_without_permit.map_or(now, |last| last.max(now)));
-        self.started += 1;
-        self.count_start(now);
-    }
-
-    /// A request without a permit was held here, after a budget elsewhere had started it. Those that the same budget started
-    /// meanwhile, each a delay after the one before, are let go by that delay, too.
-    pub fn let_go(&mut self, now: Instant, delay: Duration) {
-        self.spaced_until = self.spaced_until.max(Some(later(now, delay)));
-    }
-
-    /// A request that was started has started without a permit before, and was counted then.
-    pub fn counted_before(&mut self) {
-        self.started = self.started.saturating_sub(1);
-        self.starts_in_second = self.starts_in_second.saturating_sub(1);
-    }
-
-    /// Gives the permit of a started request back: its body has ended, failed or was dropped.
-    pub fn finish(&mut self, now: Instant) {
-        self.in_flight = self.in_flight.saturating_sub(1);
-        self.last_end = Some(self.last_end.map_or(now, |last| last.max(now)));
-    }
-
-    pub(super) fn count_start(&mut self, now: Instant) {
-        self.roll_second(now);
-        self.starts_in_second = self.starts_in_second.saturating_add(1);
-    }
-
-    fn roll_second(&mut self, now: Instant) {
-        let Some(second) = self.second else {
-            self.second = Some(now);
-            return;
-        };
-        let since = now.saturating_duration_since(second);
-        if since >= Duration::from_secs(1) {
-            self.starts_in_earlier = if since < Duration::from_secs(2) {
-                self.starts_in_second
-            } else {
-                0
-            };
-            self.starts_in_second = 0;
-            self.second = Some(later(second, Duration::from_secs(since.as_secs())));
-        }
-    }
-
-    /// Rounded down, so that the delay learnt from it is not too short.
-    pub(super) fn starts_in_second_before(&mut self, now: Instant) -> u32 {
-        self.roll_second(now);
-        let into = self.second.map_or(0.0, |second| {
-            now.saturating_duration_since(second).as_secs_f64()
-        });
-        let earlier = f64::from(self.starts_in_earlier) * (1.0 - into).clamp(0.0, 1.0);
-        self.starts_in_second.saturating_add(earlier as u32)
     }
 }
 

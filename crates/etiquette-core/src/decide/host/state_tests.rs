@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::decide::host::{Answer, HostPolicy, PaceReason, Received, Signal};
+use crate::decide::host::{HostPolicy, HostResponse, PaceReason, ResponseRecord, Signal};
 
 fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -26,7 +26,7 @@ impl Bench {
     }
 
     fn wait_until_due(&mut self) -> Duration {
-        let due = self.state.due(&self.policy, self.now, Ask::pace());
+        let due = self.state.due(&self.policy, self.now, StartOptions::pace());
         let waited = due - self.now;
         self.now = due;
         waited
@@ -36,12 +36,13 @@ impl Bench {
     fn visit(&mut self, signal: Signal, wait: Option<u64>) {
         self.state.reserve();
         self.state.start(self.now);
-        let answer = Answer {
+        let answer = HostResponse {
             wait: wait.map(seconds),
             ..answer(signal)
         };
-        let received = Received::new(self.now, answer, true, 0.0);
-        self.state.answered(&self.policy, self.now, &received);
+        let received = ResponseRecord::new(self.now, answer, true, 0.0);
+        self.state
+            .record_response(&self.policy, self.now, &received);
         self.state.finish(self.now);
     }
 
@@ -57,11 +58,11 @@ impl Bench {
     }
 }
 
-fn answer(signal: Signal) -> Answer {
-    Answer {
+fn answer(signal: Signal) -> HostResponse {
+    HostResponse {
         signal,
         counts_for_latency: signal == Signal::Success,
-        ..Answer::failure()
+        ..HostResponse::failure()
     }
 }
 
@@ -100,16 +101,18 @@ fn a_burst_backs_off_once_and_extends_only() {
     }
     bench.now += seconds(1);
     for wait in [20, 2, 5] {
-        let answer = Answer {
+        let answer = HostResponse {
             wait: Some(seconds(wait)),
             ..answer(Signal::Throttled)
         };
-        let received = Received::new(started, answer, true, 0.0);
-        bench.state.answered(&bench.policy, bench.now, &received);
+        let received = ResponseRecord::new(started, answer, true, 0.0);
+        bench
+            .state
+            .record_response(&bench.policy, bench.now, &received);
     }
     let until = bench.state.paused_until(bench.now);
     assert_eq!(until, Some(bench.now + seconds(20)));
-    assert_eq!(bench.state.backoff_level, 1);
+    assert_eq!(bench.state.backoff_level(), 1);
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn only_success_brings_the_rate_back() {
     );
     bench.now += seconds(1_800);
     assert_eq!(bench.delay(), seconds(1));
-    assert_eq!(bench.state.backoff_level, 0);
+    assert_eq!(bench.state.backoff_level(), 0);
 }
 
 #[test]
@@ -215,10 +218,12 @@ fn robots_txt_ends_no_run_and_is_no_success() {
         bench.visit(Signal::Refused, None);
     }
     bench.wait_until_due();
-    let received = Received::new(bench.now, answer(Signal::Success), false, 0.0);
-    bench.state.answered(&bench.policy, bench.now, &received);
+    let received = ResponseRecord::new(bench.now, answer(Signal::Success), false, 0.0);
+    bench
+        .state
+        .record_response(&bench.policy, bench.now, &received);
     assert!(bench.state.is_blocked(&bench.policy));
-    assert_eq!(bench.state.good_minute, None);
+    assert_eq!(bench.state.backoff.recovery.good_minute, None);
 }
 
 #[test]
@@ -229,7 +234,7 @@ fn a_pause_that_is_asked_for_elsewhere_does_not_back_off() {
         bench.state.paused_until(bench.now),
         Some(bench.now + seconds(30))
     );
-    assert_eq!(bench.state.backoff_level, 0);
+    assert_eq!(bench.state.backoff_level(), 0);
     assert_eq!(bench.next(Signal::Success, None), 30);
 }
 
@@ -240,9 +245,11 @@ fn the_latency_goes_up_at_once_and_down_by_half_with_pages_alone() {
     let mut answered_after = |latency: u64, signal, page| {
         bench.state.reserve();
         bench.state.start(bench.now);
-        let received = Received::new(bench.now, answer(signal), page, 0.0);
+        let received = ResponseRecord::new(bench.now, answer(signal), page, 0.0);
         bench.now += seconds(latency);
-        bench.state.answered(&bench.policy, bench.now, &received);
+        bench
+            .state
+            .record_response(&bench.policy, bench.now, &received);
         bench.state.finish(bench.now);
         let pace = bench.state.pace(&bench.policy, bench.now);
         (pace.delay.as_secs(), pace.reason)
@@ -331,16 +338,20 @@ fn extreme_numbers_neither_overflow_nor_shorten() {
         Signal::Failed,
         Signal::Refused,
     ] {
-        let answer = Answer {
+        let answer = HostResponse {
             wait: Some(Duration::MAX),
             ..answer(signal)
         };
-        let received = Received::new(bench.now, answer, true, 1.0);
+        let received = ResponseRecord::new(bench.now, answer, true, 1.0);
         bench.now += seconds(1);
-        bench.state.answered(&bench.policy, bench.now, &received);
+        bench
+            .state
+            .record_response(&bench.policy, bench.now, &received);
     }
     bench.state.start_without_permit(bench.now);
-    let due = bench.state.due(&bench.policy, bench.now, Ask::pace());
+    let due = bench
+        .state
+        .due(&bench.policy, bench.now, StartOptions::pace());
     assert!(due > bench.now + seconds(1_000_000_000));
 }
 

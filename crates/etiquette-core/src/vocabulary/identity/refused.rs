@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use super::Verdict;
+use super::judge::Verdict;
 use crate::Origin;
 
 /// The request would not go under the identity's name.

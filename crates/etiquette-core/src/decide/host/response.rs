@@ -1,4 +1,4 @@
-//! What an answer says about its host.
+//! What the head of a response says about its host.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,57 +6,24 @@ use http::{HeaderMap, StatusCode};
 
 use super::policy::HostPolicy;
 use super::ratelimit;
+use super::signal::Signal;
 use crate::RetryAfter;
 
-/// What an answer, or the lack of one, says about its host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Signal {
-    /// The page was served, or is unchanged: 2xx and 304.
-    Success,
-    /// Neither success nor complaint: 3xx, and 4xx that speak about the page alone.
-    Neutral,
-    /// The client asks too often: 429. Pauses and slows the host.
-    Throttled,
-    /// The host is overloaded or down for a while: 503. Pauses and slows the host.
-    Unavailable,
-    /// The host failed: other 5xx, or no answer at all. The second in a row pauses and slows the host.
-    Failed,
-    /// The host refuses this client: 401, 403 and 451. Many in a row pause the host.
-    Refused,
-}
-
-impl Signal {
-    /// What a status means by itself.
-    #[must_use]
-    pub fn of(status: StatusCode) -> Self {
-        match status.as_u16() {
-            304 => Self::Success,
-            401 | 403 | 451 => Self::Refused,
-            429 => Self::Throttled,
-            503 => Self::Unavailable,
-            200..=299 => Self::Success,
-            500..=599 => Self::Failed,
-            _ => Self::Neutral,
-        }
-    }
-}
-
-/// An answer as far as it concerns its host.
+/// A response as far as it concerns its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct HostResponse {
     /// What it says.
     pub signal: Signal,
-    /// How long the host asks to be left alone, counted from the receipt.
+    /// How long the host asks not to be sent requests, counted from the receipt.
     pub wait: Option<Duration>,
-    /// Whether it is a redirect: the next step of its journey waits too (RFC 9110, 10.2.3).
+    /// Whether it is a redirect: the request that follows it waits too (RFC 9110, 10.2.3).
     pub redirect: bool,
-    /// The status may lower the latency that the delay follows: fast errors do not.
+    /// Whether its time may lower the latency that the delay follows: fast errors do not.
     pub counts_for_latency: bool,
 }
 
-impl Answer {
+impl HostResponse {
     /// Reads the head of a response that was received at the wall time `now`.
     #[must_use]
     pub fn read(
@@ -70,7 +37,7 @@ impl Answer {
             .as_ref()
             .and_then(|classifier| classifier(status, headers))
             .unwrap_or_else(|| Signal::of(status));
-        // Retry-After takes precedence; on a 2xx it speaks about a job's result and not about the host. A wait of zero
+        // Retry-After takes precedence; on a 2xx it speaks about the result of a job and not about the host. A wait of zero
         // says nothing that the status does not say.
         let redirect = status.is_redirection() && status != StatusCode::NOT_MODIFIED;
         let complaint = redirect || status.as_u16() >= 400;
@@ -98,7 +65,7 @@ impl Answer {
         matches!(self.signal, Signal::Throttled | Signal::Unavailable)
     }
 
-    /// No answer: the request failed before a head arrived.
+    /// No response: the request failed before a head arrived.
     #[must_use]
     pub fn failure() -> Self {
         Self {
@@ -114,7 +81,7 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn read(status: u16, headers: &[(&'static str, &'static str)]) -> Answer {
+    fn read(status: u16, headers: &[(&'static str, &'static str)]) -> HostResponse {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
@@ -123,7 +90,7 @@ mod tests {
             (status == 403 && headers.contains_key("retry-after")).then_some(Signal::Throttled)
         });
         let status = StatusCode::from_u16(status).unwrap();
-        Answer::read(&policy, status, &map, SystemTime::UNIX_EPOCH)
+        HostResponse::read(&policy, status, &map, SystemTime::UNIX_EPOCH)
     }
 
     #[test]

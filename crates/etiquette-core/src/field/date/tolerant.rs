@@ -1,9 +1,11 @@
-//! HTTP dates (RFC 9110, 5.6.7), read tolerantly and written never.
+//! HTTP dates read tolerantly: for Retry-After and the Date beside it.
 //!
 //! The three forms of the RFC are read by its rules: a two-digit year is taken from the 50 years around the present,
 //! second 60 is the next second, and a wrong day name does not spoil an unambiguous date. Near misses that are seen in
 //! the wild (`UTC` or `+0000` for `GMT`, dashes, lower case, ISO 8601 with a zone) are read as meant, because a site that
 //! asks for time is better understood than ignored. What leaves room for guessing is refused.
+
+use super::calendar::{day_name, instant, month_by_name, two_digit_year, zone_by_name};
 
 /// The seconds from 1970 to the instant that `value` names, negative before it.
 ///
@@ -27,11 +29,11 @@ pub fn parse(value: &[u8], present: i64) -> Option<i64> {
 fn http_date(text: &str, present: i64) -> Option<i64> {
     let mut words = text.split([' ', ',']).filter(|word| !word.is_empty());
     let mut word = words.next()?;
-    if is_day_name(word) {
+    if day_name(word).is_some() {
         word = words.next()?;
     }
     let (day, month, year, time, zone);
-    if let Some(named) = month_of(word) {
+    if let Some(named) = month_by_name(word) {
         month = named;
         day = words.next()?;
         time = words.next()?;
@@ -41,14 +43,14 @@ fn http_date(text: &str, present: i64) -> Option<i64> {
         if word.contains('-') {
             let mut parts = word.split('-');
             day = parts.next()?;
-            month = month_of(parts.next()?)?;
+            month = month_by_name(parts.next()?)?;
             year = parts.next()?;
             if parts.next().is_some() {
                 return None;
             }
         } else {
             day = word;
-            month = month_of(words.next()?)?;
+            month = month_by_name(words.next()?)?;
             year = words.next()?;
         }
         time = words.next()?;
@@ -68,17 +70,6 @@ fn http_date(text: &str, present: i64) -> Option<i64> {
         2 => two_digit_year(number(year, 2..=2)?, month, day, seconds, present),
         _ => None,
     }
-}
-
-/// The latest year with these last digits that is no more than 50 years ahead (RFC 9110, 5.6.7).
-fn two_digit_year(digits: i64, month: i64, day: i64, seconds: i64, present: i64) -> Option<i64> {
-    let (this_year, this_month, this_day) = civil(present.div_euclid(86_400));
-    let limit = days(this_year + 50, this_month, this_day) * 86_400 + present.rem_euclid(86_400);
-    let century = this_year - this_year.rem_euclid(100);
-    [century + 100, century, century - 100]
-        .into_iter()
-        .filter_map(|century| instant(century + digits, month, day, seconds))
-        .find(|at| *at <= limit)
 }
 
 /// `2026-11-30T22:01:00Z`, `2026-11-30T22:01:00.5+02:00`. Without a zone it would be a guess.
@@ -108,18 +99,6 @@ fn iso8601(text: &str) -> Option<i64> {
     instant(year, month, day, time_of_day(time)? - offset + up)
 }
 
-fn instant(year: i64, month: i64, day: i64, seconds: i64) -> Option<i64> {
-    let leap = year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0);
-    let length = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    ((1..=length).contains(&day)).then(|| days(year, month, day) * 86_400 + seconds)
-}
-
 fn time_of_day(text: &str) -> Option<i64> {
     let mut parts = text.split(':');
     let (hour, minute, second) = (parts.next()?, parts.next()?, parts.next()?);
@@ -132,49 +111,16 @@ fn time_of_day(text: &str) -> Option<i64> {
         .then_some(hour * 3_600 + minute * 60 + second)
 }
 
-/// The seconds that the zone is ahead of GMT: numeric, or one of the names of RFC 5322, 4.3.
+/// The seconds that the zone is ahead of GMT: numeric, or by its name.
 fn zone_offset(zone: &str) -> Option<i64> {
-    if let Some(digits) = zone.strip_prefix(['+', '-']) {
-        let hhmm = number(digits, 4..=4)?;
-        let (hours, minutes) = (hhmm / 100, hhmm % 100);
-        let ahead = hours * 3_600 + minutes * 60;
-        let sign = if zone.starts_with('-') { -1 } else { 1 };
-        return (hours < 24 && minutes < 60).then_some(sign * ahead);
-    }
-    let hours = match zone.to_ascii_uppercase().as_str() {
-        "GMT" | "UTC" | "UT" | "Z" => 0,
-        "EDT" => -4,
-        "EST" | "CDT" => -5,
-        "CST" | "MDT" => -6,
-        "MST" | "PDT" => -7,
-        "PST" => -8,
-        _ => return None,
+    let Some(digits) = zone.strip_prefix(['+', '-']) else {
+        return zone_by_name(zone);
     };
-    Some(hours * 3_600)
-}
-
-fn is_day_name(word: &str) -> bool {
-    const DAYS: [&str; 7] = [
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-    ];
-    DAYS.iter()
-        .any(|day| word.eq_ignore_ascii_case(day) || word.eq_ignore_ascii_case(&day[..3]))
-}
-
-fn month_of(word: &str) -> Option<i64> {
-    const MONTHS: [&str; 12] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ];
-    let at = MONTHS
-        .iter()
-        .position(|month| word.eq_ignore_ascii_case(month))?;
-    Some(at as i64 + 1)
+    let hhmm = number(digits, 4..=4)?;
+    let (hours, minutes) = (hhmm / 100, hhmm % 100);
+    let ahead = hours * 3_600 + minutes * 60;
+    let sign = if zone.starts_with('-') { -1 } else { 1 };
+    (hours < 24 && minutes < 60).then_some(sign * ahead)
 }
 
 fn is_digits(text: &str) -> bool {
@@ -185,34 +131,9 @@ fn number(text: &str, length: std::ops::RangeInclusive<usize>) -> Option<i64> {
     (is_digits(text) && length.contains(&text.len())).then(|| text.parse().ok())?
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar, counted in years that begin in March.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// The inverse of [`days`].
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
-    (era * 400 + year + i64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::calendar::{civil, days};
     use super::*;
 
     /// 2026-11-30 22:00:00.
@@ -238,16 +159,6 @@ mod tests {
         assert_eq!(year("Monday, 30-Nov-05 22:00:00 GMT", in_2095), 2105);
         let in_1999 = days(1999, 12, 31) * 86_400;
         assert_eq!(year("Saturday, 01-Jan-00 00:00:00 GMT", in_1999), 2000);
-    }
-
-    #[test]
-    fn days_and_civil_are_inverse() {
-        for day in (-1_000_000..4_000_000).step_by(37) {
-            let (year, month, of_month) = civil(day);
-            assert_eq!(days(year, month, of_month), day);
-        }
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29));
     }
 
     #[test]

@@ -3,6 +3,7 @@ use std::io::Write;
 use proptest::prelude::*;
 
 use super::*;
+use crate::sitemap::*;
 
 const URI: &str = "https://www.example.com/sitemap.xml";
 

@@ -18,8 +18,7 @@ use redis::{
 };
 use tokio::time::Instant;
 
-use crate::builder::OnEvent;
-use crate::event::{Cause, Event};
+use crate::event::{Cause, Event, OnEvent};
 
 /// A server that fails is tried again after so long.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
@@ -33,7 +32,7 @@ pub(crate) enum Server {
 const ANEW_AFTER: Duration = Duration::from_secs(5);
 /// A bucket that failed so long ago, and is not asked about any more, says nothing about the present.
 const STALE: Duration = Duration::from_secs(60);
-/// In permit of the run id where several servers answer: the script looks itself.
+/// In place of the run id where several servers answer: the script looks itself.
 const LOOK_THERE: &str = "?";
 
 /// A connection to a server, or to all of a Cluster.
@@ -43,17 +42,17 @@ pub(crate) enum Connection {
     Cluster(ClusterConnection),
 }
 
-/// A connection and the run of the server that it leads to: empty where that is not known, `?` where it is for the script
-/// to find out.
+/// A connection and the run id of its server: empty where that is not known, `?` where it is for the script to find out.
 #[derive(Clone)]
-pub(crate) struct Line {
+pub(crate) struct Connected {
     pub(crate) connection: Connection,
     pub(crate) run: Arc<str>,
     number: u64,
     made: Instant,
 }
 
-pub(crate) struct Link {
+/// One connection for all calls, which fail at once while the server is known to fail.
+pub(crate) struct SharedConnection {
     server: Server,
     timeout: Duration,
     on_event: Option<OnEvent>,
@@ -63,8 +62,9 @@ pub(crate) struct Link {
 
 #[derive(Default)]
 struct State {
-    line: Option<Line>,
-    lines: u64,
+    connected: Option<Connected>,
+    /// How many connections were made.
+    made: u64,
     /// What fails: everything of a single server under one number, of a Cluster each bucket.
     failing: BTreeMap<u64, ServerDown>,
     /// Since when anything does.
@@ -79,7 +79,7 @@ struct ServerDown {
     again: Instant,
 }
 
-/// The server is known to fail and was not asked.
+/// The server is known to fail and was not called.
 #[derive(Debug)]
 struct Failing;
 
@@ -91,7 +91,7 @@ impl std::fmt::Display for Failing {
 
 impl std::error::Error for Failing {}
 
-impl Link {
+impl SharedConnection {
     pub(crate) fn new(server: Server, timeout: Duration, on_event: Option<OnEvent>) -> Self {
         Self {
             server,
@@ -102,26 +102,26 @@ impl Link {
         }
     }
 
-    /// Asks the server about a bucket of keys, within the time of a call.
-    pub(crate) async fn ask<T, F>(
+    /// A call about a bucket of keys, within the time of a call.
+    pub(crate) async fn call<T, F>(
         &self,
         doing: &'static str,
         bucket: u64,
-        ask: impl FnOnce(Line) -> F,
+        call: impl FnOnce(Connected) -> F,
     ) -> Result<T, StoreFailed>
     where
         F: Future<Output = RedisResult<T>>,
     {
-        self.ask_within(doing, bucket, self.timeout, ask).await
+        self.call_within(doing, bucket, self.timeout, call).await
     }
 
-    /// Asks the server about a bucket of keys, within `timeout`.
-    pub(crate) async fn ask_within<T, F>(
+    /// A call about a bucket of keys, within `timeout`.
+    pub(crate) async fn call_within<T, F>(
         &self,
         doing: &'static str,
         bucket: u64,
         timeout: Duration,
-        ask: impl FnOnce(Line) -> F,
+        call: impl FnOnce(Connected) -> F,
     ) -> Result<T, StoreFailed>
     where
         F: Future<Output = RedisResult<T>>,
@@ -139,12 +139,12 @@ impl Link {
             down.again = now + self.timeout.max(TRY_AGAIN);
         }
         let mut number = None;
-        let asked = tokio::time::timeout(timeout, async {
-            let line = self.line().await?;
-            number = Some(line.number);
-            ask(line).await
+        let called = tokio::time::timeout(timeout, async {
+            let connected = self.connected().await?;
+            number = Some(connected.number);
+            call(connected).await
         });
-        match asked.await {
+        match called.await {
             Ok(Ok(value)) => {
                 self.succeeded(part);
                 Ok(value)
@@ -166,25 +166,25 @@ impl Link {
         self.tell(&Event::Forgot);
     }
 
-    async fn line(&self) -> Result<Line, RedisError> {
-        if let Some(line) = self.state().line.clone() {
-            return Ok(line);
+    async fn connected(&self) -> Result<Connected, RedisError> {
+        if let Some(connected) = self.state().connected.clone() {
+            return Ok(connected);
         }
         let _first = self.connecting.lock().await;
-        if let Some(line) = self.state().line.clone() {
-            return Ok(line);
+        if let Some(connected) = self.state().connected.clone() {
+            return Ok(connected);
         }
         let (connection, run) = self.connect().await?;
         let mut state = self.state();
-        state.lines += 1;
-        let line = Line {
+        state.made += 1;
+        let connected = Connected {
             connection,
             run,
-            number: state.lines,
+            number: state.made,
             made: Instant::now(),
         };
-        state.line = Some(line.clone());
-        Ok(line)
+        state.connected = Some(connected.clone());
+        Ok(connected)
     }
 
     async fn connect(&self) -> Result<(Connection, Arc<str>), RedisError> {
@@ -241,19 +241,19 @@ impl Link {
         let report = {
             let mut state = self.state();
             // A connection that broke is never used again; one that is slow may have to be given up too, because what
-            // was sent on it is answered in order. The connections to a Cluster mend themselves, as a rule.
-            let given_up = state.line.as_ref().is_some_and(|line| {
-                Some(line.number) == number
+            // was sent on it gets its responses in order. The connections to a Cluster mend themselves, as a rule.
+            let given_up = state.connected.as_ref().is_some_and(|connected| {
+                Some(connected.number) == number
                     && match &self.server {
                         Server::Single(_) => matches!(cause, Cause::Unreachable | Cause::Slow),
                         Server::Cluster(_) => {
                             !matches!(cause, Cause::Full | Cause::Denied | Cause::WrongType)
-                                && now >= line.made + ANEW_AFTER
+                                && now >= connected.made + ANEW_AFTER
                         }
                     }
             });
             if given_up {
-                state.line = None;
+                state.connected = None;
             }
             // One wrong key says nothing about the server.
             if cause == Cause::WrongType {

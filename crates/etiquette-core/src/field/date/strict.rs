@@ -1,22 +1,11 @@
-//! HTTP dates, read strictly (RFC 9110, 5.6.7).
+//! HTTP dates read strictly: for the ages and lifetimes of a cache (RFC 9111, 4.2).
 //!
 //! The three forms are accepted with names in any case, and nothing else: a cache that guesses what `UTC` or a
 //! two-digit year may have meant serves a response beyond the life that its origin gave it.
 
 use std::time::{Duration, SystemTime};
 
-const MONTHS: [&[u8; 3]; 12] = [
-    b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec",
-];
-const DAYS: [&str; 7] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-];
+use super::calendar::{DayName, day_name, instant, month_by_name, two_digit_year};
 
 /// The parts of a date before they are turned into an instant.
 struct Civil<'a> {
@@ -29,7 +18,7 @@ struct Civil<'a> {
 /// Reads an IMF-fixdate, an RFC 850 date or an asctime date. `now` decides the century of an RFC 850 year: a date that
 /// would lie more than 50 years ahead belongs to the past.
 #[must_use]
-pub fn parse_http_date(value: &[u8], now: SystemTime) -> Option<SystemTime> {
+pub fn parse_strict(value: &[u8], now: SystemTime) -> Option<SystemTime> {
     imf(value)
         .or_else(|| asctime(value))
         .and_then(|civil| civil.instant(None))
@@ -39,7 +28,7 @@ pub fn parse_http_date(value: &[u8], now: SystemTime) -> Option<SystemTime> {
 /// `Sun, 06 Nov 1994 08:49:37 GMT`
 fn imf(v: &[u8]) -> Option<Civil<'_>> {
     let shape = v.len() == 29
-        && is_day(&v[..3], 3)
+        && is_day(&v[..3], DayName::Short)
         && &v[3..5] == b", "
         && v[7] == b' '
         && v[11] == b' '
@@ -56,7 +45,7 @@ fn imf(v: &[u8]) -> Option<Civil<'_>> {
 /// `Sun Nov  6 08:49:37 1994`
 fn asctime(v: &[u8]) -> Option<Civil<'_>> {
     let shape = v.len() == 24
-        && is_day(&v[..3], 3)
+        && is_day(&v[..3], DayName::Short)
         && v[3] == b' '
         && v[7] == b' '
         && v[10] == b' '
@@ -73,7 +62,7 @@ fn asctime(v: &[u8]) -> Option<Civil<'_>> {
 fn rfc850(v: &[u8]) -> Option<Civil<'_>> {
     let comma = v.iter().position(|&c| c == b',')?;
     let (day, v) = (&v[..comma], &v[comma..]);
-    let shape = is_day(day, usize::MAX)
+    let shape = is_day(day, DayName::Long)
         && v.len() == 24
         && &v[..2] == b", "
         && v[4] == b'-'
@@ -88,17 +77,15 @@ fn rfc850(v: &[u8]) -> Option<Civil<'_>> {
     })
 }
 
-/// Whether `name` is the name of a day, cut to `letters`. Which day it is does not matter.
-fn is_day(name: &[u8], letters: usize) -> bool {
-    DAYS.iter()
-        .any(|day| name.eq_ignore_ascii_case(&day.as_bytes()[..letters.min(day.len())]))
+fn is_day(name: &[u8], form: DayName) -> bool {
+    std::str::from_utf8(name).ok().and_then(day_name) == Some(form)
 }
 
-fn number(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0_u32, |sum, digit| {
+fn number(digits: &[u8]) -> Option<i64> {
+    digits.iter().try_fold(0_i64, |sum, digit| {
         digit
             .is_ascii_digit()
-            .then(|| sum * 10 + u32::from(digit - b'0'))
+            .then(|| sum * 10 + i64::from(digit - b'0'))
     })
 }
 
@@ -107,10 +94,7 @@ impl Civil<'_> {
     fn instant(&self, now: Option<SystemTime>) -> Option<SystemTime> {
         let year = number(self.year)?;
         let day = number(self.day)?;
-        let month = MONTHS
-            .iter()
-            .position(|name| self.month.eq_ignore_ascii_case(*name))?;
-        let month = u32::try_from(month).ok()? + 1;
+        let month = month_by_name(std::str::from_utf8(self.month).ok()?)?;
         let t = self.time;
         if t[2] != b':' || t[5] != b':' {
             return None;
@@ -119,40 +103,22 @@ impl Civil<'_> {
         if hour > 23 || minute > 59 || second > 60 {
             return None;
         }
-        let clock = i64::from(hour * 3600 + minute * 60 + second);
-        let at = |year: u32| {
-            (day >= 1 && day <= days_in(month, year))
-                .then(|| from_epoch(days_from_epoch(year, month, day) * 86_400 + clock))
+        let clock = hour * 3600 + minute * 60 + second;
+        let seconds = match now {
+            None => instant(year, month, day, clock)?,
+            Some(now) => two_digit_year(year, month, day, clock, seconds_of(now))?,
         };
-        let Some(now) = now else {
-            return at(year);
-        };
-        let horizon = now + Duration::from_secs(50 * 365 * 86_400 + 12 * 86_400);
-        match at(2_000 + year) {
-            Some(instant) if instant <= horizon => Some(instant),
-            _ => at(1_900 + year),
-        }
+        Some(from_epoch(seconds))
     }
 }
 
-fn days_in(month: u32, year: u32) -> u32 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
-            29
-        }
-        2 => 28,
-        _ => 31,
+/// The seconds from 1970 to a time, negative before it.
+fn seconds_of(time: SystemTime) -> i64 {
+    let whole = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => whole(since),
+        Err(before) => -whole(before.duration()),
     }
-}
-
-/// Days from 1 January 1970 in the Gregorian calendar: counted in years that begin in March, so that the leap day is
-/// the last of its year.
-fn days_from_epoch(year: u32, month: u32, day: u32) -> i64 {
-    let shifted = i64::from(year) - i64::from(month <= 2);
-    let since_march = (i64::from(month) + 9) % 12;
-    let day_of_year = (153 * since_march + 2) / 5 + i64::from(day) - 1;
-    shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + day_of_year - 719_468
 }
 
 fn from_epoch(seconds: i64) -> SystemTime {
@@ -172,7 +138,7 @@ mod tests {
 
     fn seconds(text: &str) -> Option<i64> {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_780_000_000);
-        let instant = parse_http_date(text.as_bytes(), now)?;
+        let instant = parse_strict(text.as_bytes(), now)?;
         Some(match instant.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_secs()).unwrap(),
             Err(before) => -i64::try_from(before.duration().as_secs()).unwrap(),
