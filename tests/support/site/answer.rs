@@ -92,6 +92,8 @@ pub(super) struct Piece {
 pub(super) enum Fault {
     /// There is no head: the connection is closed.
     HangUp,
+    /// There is no head: nothing comes.
+    Never,
     /// There is no head: the service panics.
     Panic,
     /// The body breaks off where it should end.
@@ -149,9 +151,12 @@ impl Answer {
 
     /// 429 with `Retry-After` in seconds.
     pub fn too_many(seconds: u32) -> Self {
-        Self::status(429)
-            .header(header::RETRY_AFTER.as_str(), &seconds.to_string())
-            .body("later, please\n")
+        Self::retry_after(429, seconds.into()).body("later, please\n")
+    }
+
+    /// An answer of `status` with `Retry-After` in seconds.
+    pub fn retry_after(status: u16, seconds: u64) -> Self {
+        Self::status(status).header(header::RETRY_AFTER.as_str(), &seconds.to_string())
     }
 
     /// 302 to `location`.
@@ -169,9 +174,24 @@ impl Answer {
         Self::fault(Fault::Panic)
     }
 
-    /// No answer for ever.
+    /// No answer, ever.
     pub fn never() -> Self {
-        Self::status(200).after(Duration::MAX)
+        Self::fault(Fault::Never)
+    }
+
+    /// The same with another status.
+    ///
+    /// # Panics
+    /// When `status` is not a status code.
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = StatusCode::from_u16(status).expect("a test names a status code");
+        self
+    }
+
+    /// Its status.
+    #[must_use]
+    pub fn get_status(&self) -> u16 {
+        self.status.as_u16()
     }
 
     /// Adds a header field.
@@ -369,9 +389,16 @@ impl From<Answer> for Script {
 /// One after the other; the last one is repeated.
 impl<const N: usize> From<[Answer; N]> for Script {
     fn from(answers: [Answer; N]) -> Self {
-        assert!(N > 0, "a script needs an answer");
+        Vec::from(answers).into()
+    }
+}
+
+/// One after the other; the last one is repeated.
+impl From<Vec<Answer>> for Script {
+    fn from(answers: Vec<Answer>) -> Self {
+        assert!(!answers.is_empty(), "a script needs an answer");
         Self(Answers::List {
-            answers: answers.into(),
+            answers,
             next: AtomicUsize::new(0),
         })
     }

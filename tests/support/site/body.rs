@@ -58,6 +58,7 @@ pub(super) async fn respond(
     }
     match answer.fault {
         Some(Fault::HangUp) => return Err(io::Error::other("the site hangs up")),
+        Some(Fault::Never) => std::future::pending().await,
         // Without the panic hook, which would fill the output of the tests.
         Some(Fault::Panic) => std::panic::resume_unwind(Box::new("the site panics as told")),
         Some(Fault::BrokenBody) | None => {}
