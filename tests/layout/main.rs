@@ -85,31 +85,6 @@ const OPEN: &[&[&str]] = &[
         "crates/tower-etiquette/src/user_agent/layer.rs",
         "crates/tower-etiquette/src/user_agent/service.rs",
     ],
-    &[
-        "crates/tower-etiquette/src/client/connect.rs",
-        "crates/tower-etiquette/src/client/names.rs",
-    ],
-    &[
-        "crates/tower-etiquette/src/disk/database.rs",
-        "crates/tower-etiquette/src/disk/mod.rs",
-        "crates/tower-etiquette/src/disk/pauses.rs",
-        "crates/tower-etiquette/src/disk/store.rs",
-    ],
-    &[
-        "crates/tower-etiquette/src/events/count.rs",
-        "crates/tower-etiquette/src/events/host.rs",
-        "crates/tower-etiquette/src/events/mod.rs",
-        "crates/tower-etiquette/src/events/trace.rs",
-    ],
-    &[
-        "crates/tower-etiquette/src/hosts/host.rs",
-        "crates/tower-etiquette/src/hosts/line.rs",
-        "crates/tower-etiquette/src/hosts/shared.rs",
-    ],
-    &[
-        "crates/tower-etiquette/src/sign/layer.rs",
-        "crates/tower-etiquette/src/sign/service.rs",
-    ],
 ];
 
 #[test]

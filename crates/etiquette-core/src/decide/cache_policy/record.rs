@@ -40,7 +40,7 @@ impl StoredResponse {
         out.count(selecting.len());
         for (name, value) in selecting {
             out.bytes(name.as_bytes());
-            out.option(value.as_deref(), Encoder::bytes);
+            out.option(value, Encoder::bytes);
         }
         out.count(self.headers().len());
         for (name, value) in self.headers() {
