@@ -11,7 +11,7 @@ use bytes::Bytes;
 use etiquette_core::decide::retry_after::RetryAfter;
 use etiquette_core::decide::robots_txt::{Answer, FetchFailure, Known, RobotsPolicy};
 use etiquette_core::{PurposeKind, Refusal};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body::Body;
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
@@ -37,9 +37,8 @@ pub(super) struct RobotsFetch {
 
 /// What the last response of a fetch came to.
 enum Fetched {
-    Rules(Bytes, HeaderMap),
-    Unavailable(HeaderMap),
-    Closed(StatusCode, HeaderMap),
+    /// What is known now, from a response with these fields; the bytes of a file with rules.
+    Known(Known, HeaderMap, Option<Bytes>),
     NotModified(HeaderMap),
     Failed(FetchFailure, Option<Duration>),
     /// The host's budget let no request start.
@@ -50,9 +49,9 @@ impl Fetched {
     /// The outcome in events.
     fn name(&self) -> &'static str {
         match self {
-            Self::Rules(..) => "rules",
-            Self::Unavailable(_) => "none",
-            Self::Closed(..) => "closed",
+            Self::Known(Known::Rules(_), ..) => "rules",
+            Self::Known(Known::Closed(_), ..) => "closed",
+            Self::Known(..) => "none",
             Self::NotModified(_) => "unchanged",
             Self::Failed(..) => "unreachable",
             Self::NotAdmitted(_) => "not_admitted",
@@ -110,16 +109,9 @@ impl RobotsFetch {
         let now = self.request.config.clock.now().monotonic;
         let record = &mut self.request.slot.lock().record;
         match fetched {
-            Fetched::Rules(bytes, headers) => {
-                let rules = Known::Rules(self.request.parse(&bytes));
-                record.keep(rules, &headers, policy, now, self.epoch);
-                return Ok(Some(bytes));
-            }
-            Fetched::Unavailable(headers) => {
-                record.keep(Known::Unavailable, &headers, policy, now, self.epoch);
-            }
-            Fetched::Closed(status, headers) => {
-                record.keep(Known::Closed(status), &headers, policy, now, self.epoch);
+            Fetched::Known(known, headers, bytes) => {
+                record.keep(known, &headers, policy, now, self.epoch);
+                return Ok(bytes);
             }
             Fetched::NotModified(headers) => record.confirm(&headers, policy, now, self.epoch),
             Fetched::Failed(failure, after) => record.fail(failure, after, now),
@@ -195,8 +187,12 @@ impl RobotsFetch {
             match Answer::read(head.status, &head.headers, &self.request.config.policy) {
                 Answer::Rules => return self.rules(head.headers, body).await,
                 Answer::NotModified if hop == 0 => return Fetched::NotModified(head.headers),
-                Answer::Unavailable => return Fetched::Unavailable(head.headers),
-                Answer::Closed => return Fetched::Closed(head.status, head.headers),
+                Answer::Unavailable => {
+                    return Fetched::Known(Known::Unavailable, head.headers, None);
+                }
+                Answer::Closed => {
+                    return Fetched::Known(Known::Closed(head.status), head.headers, None);
+                }
                 Answer::Redirect(location) => {
                     match redirect_target(&uri, &String::from_utf8_lossy(&location)) {
                         Some(target) => uri = target,
@@ -258,7 +254,10 @@ impl RobotsFetch {
     async fn rules<B: Body>(&self, headers: HeaderMap, body: B) -> Fetched {
         let limit = self.request.config.policy.bytes();
         match read_up_to(body, limit + 1).await {
-            Ok(bytes) => Fetched::Rules(bytes.into(), headers),
+            Ok(bytes) => {
+                let rules = Known::Rules(self.request.parse(&bytes));
+                Fetched::Known(rules, headers, Some(bytes.into()))
+            }
             Err(_) => Fetched::Failed(FetchFailure::Cut, None),
         }
     }
