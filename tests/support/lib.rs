@@ -6,6 +6,7 @@ pub mod base64;
 pub mod client;
 pub mod folder;
 pub mod paused;
+pub mod process;
 pub mod promises;
 pub mod random;
 pub mod site;
