@@ -53,6 +53,18 @@ pub struct Variant {
     pub length: u64,
 }
 
+impl Variant {
+    /// A response whose body is at hand.
+    #[must_use]
+    pub fn new(head: StoredResponse, body: Bytes) -> Self {
+        Self {
+            head: Arc::new(head),
+            length: body.len() as u64,
+            body: Some(body),
+        }
+    }
+}
+
 /// A store for responses, the several variants of a URL side by side.
 ///
 /// A body is stored and read as a whole up to the layer's limit for one body, so that a store can check it before its
