@@ -28,6 +28,7 @@
         dead_code,
         unreachable_pub,
         unused_imports,
+        clippy::wrong_self_convention,
         rustdoc::broken_intra_doc_links,
         rustdoc::private_intra_doc_links
     )

@@ -51,25 +51,29 @@ mod validation;
 mod validators;
 mod vary;
 
-pub use connection::remove_connection_fields;
-pub use directives::{Qualifiable, RequestDirectives, ResponseDirectives};
-pub use policy::{CachePolicy, Heuristic};
-pub use range::{ContentRange, Extent};
-pub use reuse::{Reuse, StaleIfError};
+pub use directives::{Qualifiable, ResponseDirectives};
+pub use policy::Heuristic;
+pub use range::Extent;
 pub use status::{CacheStatus, Forward};
-pub use stored::{InitialAge, ResponseTimes, StoredResponse, http_date};
+pub use stored::{InitialAge, ResponseTimes, StoredResponse};
 pub use vary::Selecting;
 
 // The steps of a cache, for this project's own layer.
+#[cfg(any(feature = "unstable", test))]
 pub use self::{
     combine::{Combined, combine, complete, request_missing_range},
+    connection::remove_connection_fields,
+    directives::RequestDirectives,
     invalidation::invalidates,
+    policy::CachePolicy,
     precondition::{
         Precondition, has_condition_or_range, is_conditional, is_for_the_origin, precondition,
         range_holds,
     },
-    range::{RangeOutcome, RequestedRange, requested_range, unsatisfied_range},
+    range::{ContentRange, RangeOutcome, RequestedRange, requested_range, unsatisfied_range},
+    reuse::{Reuse, StaleIfError},
     shareable::{is_anonymous, is_for_anybody},
+    stored::http_date,
     validation::{
         make_conditional, make_conditional_on_any, names_other_tags, names_tag_of, selected_by,
     },
