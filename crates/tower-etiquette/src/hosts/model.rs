@@ -301,8 +301,11 @@ fn one_who_is_not_polled_any_more_is_passed() {
                 let api = world.api.as_ref().map(number);
                 let mut now = world.hosts.clock().now().monotonic;
                 block_on(poll_fn(|task| {
-                    // Time passes for the watch alone: whoever has not looked by then is silent.
-                    while let Some(until) = host.check_head(now, api, task.waker()) {
+                    // Time passes for the monitor alone: a head that is not polled by then is stalled.
+                    while let Some(until) = host.with_queue(api, |locked| {
+                        let queue = &mut locked.queue;
+                        queue.check_head(now, task.waker(), locked.wakers)
+                    }) {
                         now = until;
                         thread::yield_now();
                     }

@@ -44,8 +44,11 @@ impl Monitor {
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<()> {
         loop {
             let now = self.target.monotonic();
-            let host = &self.target.host;
-            let Some(until) = host.check_head(now, self.target.api(), task.waker()) else {
+            let check = self.target.with_queue(|locked| {
+                let queue = &mut locked.queue;
+                queue.check_head(now, task.waker(), locked.wakers)
+            });
+            let Some(until) = check else {
                 self.over = true;
                 return Poll::Ready(());
             };
@@ -60,7 +63,8 @@ impl Monitor {
 impl Drop for Monitor {
     fn drop(&mut self) {
         if !self.over {
-            self.target.host.monitor_stopped(self.target.api());
+            self.target
+                .with_queue(|locked| locked.queue.monitor_stopped(locked.wakers));
         }
     }
 }

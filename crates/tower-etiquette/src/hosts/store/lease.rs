@@ -1,6 +1,5 @@
 //! A permit that the store keeps for a request under way.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use super::client::StoreClient;
 use crate::hosts::entry::Host;
 
 /// A lease of a permit, renewed until it is dropped. The drop reports it as unused, unless its request was sent.
+#[derive(Debug)]
 pub(crate) struct Lease {
     client: Arc<StoreClient>,
     host: Arc<Host>,
@@ -79,14 +79,6 @@ impl Drop for Lease {
             renewal.abort();
         }
         self.client.report_later(&self.host, self.report);
-    }
-}
-
-impl fmt::Debug for Lease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
     }
 }
 
