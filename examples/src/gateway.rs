@@ -74,9 +74,9 @@ pub struct Options {
     /// The threads that answer. Default: as many as the machine runs at once.
     #[arg(long)]
     pub workers: Option<NonZeroUsize>,
-    /// The least time between two requests, for the budget, in seconds.
+    /// The shortest delay between two requests, for the budget, in seconds.
     #[arg(long, default_value_t = 1.0)]
-    pub min_delay: f64,
+    pub delay: f64,
 }
 
 /// A layer's name on the command line.
@@ -301,7 +301,7 @@ fn stack(options: &Options) -> Result<Stack, BoxError> {
     }
     let has = |name| options.layers.contains(&name);
     let hosts =
-        Hosts::new(HostPolicy::new().min_delay(Duration::try_from_secs_f64(options.min_delay)?));
+        Hosts::new(HostPolicy::new().min_delay(Duration::try_from_secs_f64(options.delay)?));
     let client: Client<_, Passed> = pool().build(Public {
         inner: connector(),
         upstream: upstream.authority().cloned(),

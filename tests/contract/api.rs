@@ -9,16 +9,17 @@ use etiquette_core::decide::host::PaceReason;
 use etiquette_core::store::host::{
     AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LocalView, Outage, SharedView,
 };
+use etiquette_tests::site::SiteService;
 use http::{Request, header};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::Empty;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 use tower_etiquette::purpose::{Api, ApiKey, ApiLimit};
 use tower_etiquette::{BoxError, Facts, HostPolicy, Hosts, Purpose, Refusal};
 
-use crate::order::wrap;
-use crate::probe::{Client, DELAY, PAUSE, Probe, SITE, STEP, get, hosts};
+use crate::order::stack;
+use crate::site::{Client, DELAY, PAUSE, SITE, STEP, arrivals, get, hosts, read};
 
 fn number(n: u32) -> NonZeroU32 {
     NonZeroU32::new(n).unwrap()
@@ -33,7 +34,7 @@ fn declare(prefix: &str, limit: ApiLimit) -> Api {
 fn api() -> Api {
     let limit = ApiLimit::new(number(5_000), Duration::from_secs(3_600))
         .burst(number(10))
-        .at_once(number(4));
+        .max_in_flight(number(4));
     declare(SITE, limit)
 }
 
@@ -46,10 +47,7 @@ fn request(api: &Api, path: &str) -> Request<Empty<Bytes>> {
 
 /// Asks the API for `path` and reads the answer to its end.
 async fn ask(client: &Client, api: &Api, path: &str) -> Result<u16, BoxError> {
-    let response = client.clone().oneshot(request(api, path)).await?;
-    let status = response.status().as_u16();
-    response.into_body().collect().await?;
-    Ok(status)
+    read(client, request(api, path)).await
 }
 
 fn spawn(client: &Client, api: &Api, path: impl Into<String>) -> JoinHandle<Result<u16, BoxError>> {
@@ -57,11 +55,10 @@ fn spawn(client: &Client, api: &Api, path: impl Into<String>) -> JoinHandle<Resu
     tokio::spawn(async move { ask(&client, &api, &path).await })
 }
 
-/// When the paths under `prefix` arrived, in milliseconds since `begin`.
-fn starts(probe: &Probe, prefix: &str, begin: Instant) -> Vec<u128> {
-    let mut seen = probe.seen();
-    seen.retain(|seen| seen.path.starts_with(prefix));
-    seen.iter().map(|s| (s.at - begin).as_millis()).collect()
+/// When the paths under `prefix` arrived, in milliseconds since the site is there.
+fn starts(site: &SiteService, prefix: &str) -> Vec<u128> {
+    let arrivals = arrivals(site, prefix).into_iter();
+    arrivals.map(|(_, at)| at).collect()
 }
 
 const LAYERS: [&[&str]; 3] = [
@@ -70,20 +67,10 @@ const LAYERS: [&[&str]; 3] = [
     &["budget", "retry_after"],
 ];
 
-fn stack(layers: &[&str], hosts: &Hosts) -> (Client, Probe) {
-    let probe = Probe::default();
-    let mut client = tower_etiquette::BoxedService::new(probe.clone());
-    for layer in layers.iter().rev() {
-        client = wrap(layer, hosts, client);
-    }
-    (client, probe)
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_api_keeps_its_limit_and_pages_theirs() {
     for layers in LAYERS {
-        let (client, probe) = stack(layers, &hosts());
-        let begin = Instant::now();
+        let (client, site) = stack(layers, &hosts());
         let apis: Vec<_> = (0..12)
             .map(|n| spawn(&client, &api(), format!("/api/{n}")))
             .collect();
@@ -95,21 +82,20 @@ async fn an_api_keeps_its_limit_and_pages_theirs() {
         }
         // Four at once, each of them two steps long, until the ten tokens are spent.
         let expected = [0, 0, 0, 0, 80, 80, 80, 80, 160, 160, 720, 1_440];
-        assert_eq!(starts(&probe, "/api/", begin), expected, "{layers:?}");
+        assert_eq!(starts(&site, "/api/"), expected, "{layers:?}");
         // First come, first served, among the requests to the API.
-        let order: Vec<_> = probe.seen().into_iter().map(|seen| seen.path).collect();
-        let order: Vec<_> = order.iter().filter(|p| p.starts_with("/api/")).collect();
+        let order = arrivals(&site, "/api/").into_iter();
+        let order: Vec<_> = order.map(|(path, _)| path).collect();
         let expected: Vec<_> = (0..12).map(|n| format!("/api/{n}")).collect();
-        assert_eq!(order, expected.iter().collect::<Vec<_>>(), "{layers:?}");
+        assert_eq!(order, expected, "{layers:?}");
         let page = (DELAY + 2 * STEP).as_millis();
-        assert_eq!(starts(&probe, "/page/", begin), [0, page, 2 * page]);
+        assert_eq!(starts(&site, "/page/"), [0, page, 2 * page]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_429_of_the_api_pauses_the_host_and_slows_the_api() {
-    let (client, probe) = stack(&["budget"], &hosts());
-    let begin = Instant::now();
+    let (client, site) = stack(&["budget"], &hosts());
     assert_eq!(ask(&client, &api(), "/busy").await.unwrap(), 429);
     let apis: Vec<_> = (0..3)
         .map(|n| spawn(&client, &api(), format!("/api/{n}")))
@@ -120,16 +106,15 @@ async fn a_429_of_the_api_pauses_the_host_and_slows_the_api() {
         api.await.unwrap().unwrap();
     }
     let back = (STEP + PAUSE).as_millis();
-    assert_eq!(starts(&probe, "/page", begin), [back]);
+    assert_eq!(starts(&site, "/page"), [back]);
     // One start in the second before the complaint: that second is the delay now, at half the rate, and no burst.
     let spaced = [back, back + 2_000, back + 4_000];
-    assert_eq!(starts(&probe, "/api/", begin), spaced);
+    assert_eq!(starts(&site, "/api/"), spaced);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_429_of_a_page_holds_the_api() {
-    let (client, probe) = stack(&["budget"], &hosts());
-    let begin = Instant::now();
+    let (client, site) = stack(&["budget"], &hosts());
     let page = tokio::spawn({
         let client = client.clone();
         async move { get(&client, "/busy").await.unwrap() }
@@ -137,36 +122,33 @@ async fn a_429_of_a_page_holds_the_api() {
     sleep(STEP + STEP / 4).await;
     assert_eq!(ask(&client, &api(), "/api/0").await.unwrap(), 200);
     assert_eq!(page.await.unwrap(), 429);
-    assert_eq!(starts(&probe, "/api/", begin), [(STEP + PAUSE).as_millis()]);
+    assert_eq!(starts(&site, "/api/"), [(STEP + PAUSE).as_millis()]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_retry_of_an_api_request_takes_a_token_too() {
-    let (client, probe) = stack(&["retry_after", "budget"], &hosts());
-    let begin = Instant::now();
+    let (client, site) = stack(&["retry_after", "budget"], &hosts());
     let busy = spawn(&client, &api(), "/busy");
     sleep(2 * STEP).await;
     let next = spawn(&client, &api(), "/api/0");
     assert_eq!(busy.await.unwrap().unwrap(), 200);
     assert_eq!(next.await.unwrap().unwrap(), 200);
     let back = (STEP + PAUSE).as_millis();
-    let mut all = starts(&probe, "/", begin);
+    let mut all = starts(&site, "/");
     all.sort_unstable();
     assert_eq!(all, [0, back, back + 2_000]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_its_key_a_request_is_paced_as_a_page() {
-    let (client, probe) = stack(&["budget"], &hosts());
-    let begin = Instant::now();
+    let (client, site) = stack(&["budget"], &hosts());
     for _ in 0..3 {
         let mut bare = request(&api(), "/api/0");
         bare.headers_mut().remove(header::AUTHORIZATION);
-        let response = client.clone().oneshot(bare).await.unwrap();
-        response.into_body().collect().await.unwrap();
+        read(&client, bare).await.unwrap();
     }
     let page = (DELAY + 2 * STEP).as_millis();
-    assert_eq!(starts(&probe, "/api/", begin), [0, page, 2 * page]);
+    assert_eq!(starts(&site, "/api/"), [0, page, 2 * page]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,8 +156,7 @@ async fn whatever_is_dropped_gives_its_permit_back() {
     let limit = ApiLimit::new(number(1), Duration::from_secs(1)).burst(number(3));
     let api = declare(SITE, limit);
     let hosts = hosts();
-    let (client, probe) = stack(&["budget"], &hosts);
-    let begin = Instant::now();
+    let (client, site) = stack(&["budget"], &hosts);
     // The permit is the body's.
     let held = client.clone().oneshot(request(&api, "/api/0")).await;
     let held = held.unwrap();
@@ -196,7 +177,7 @@ async fn whatever_is_dropped_gives_its_permit_back() {
     assert_eq!(ask(&client, &api, "/api/3").await.unwrap(), 200);
     assert_eq!(ask(&client, &api, "/api/4").await.unwrap(), 200);
     // Three tokens were taken at 0, 500 and 520, the fourth comes a second after the bucket was begun.
-    assert_eq!(starts(&probe, "/api/", begin), [0, 500, 520, 1_000]);
+    assert_eq!(starts(&site, "/api/"), [0, 500, 520, 1_000]);
     let totals = hosts.totals();
     assert_eq!((totals.in_flight, totals.waiting), (0, 0));
     sleep(Duration::from_secs(10)).await;
@@ -258,11 +239,11 @@ async fn too_many_apis_of_one_host_are_refused_and_idle_ones_make_room() {
     assert_eq!(ask(&client, &api, &path).await.unwrap(), 200);
 }
 
-/// A store that grants everything and writes down under which policy it was asked.
+/// A store that grants everything and records under which policy it was asked.
 #[derive(Debug, Default)]
-struct Notes(Mutex<Vec<HostPolicy>>);
+struct RecordingStore(Mutex<Vec<HostPolicy>>);
 
-impl HostStore for Notes {
+impl HostStore for RecordingStore {
     fn acquire<'a>(
         &'a self,
         seen: LocalView<'a>,
@@ -288,7 +269,7 @@ impl HostStore for Notes {
 
 #[tokio::test(start_paused = true)]
 async fn where_hosts_are_shared_the_stricter_of_budget_and_limit_holds() {
-    let store = Arc::new(Notes::default());
+    let store = Arc::new(RecordingStore::default());
     let policy = HostPolicy::new().latency_factor(0).max_in_flight(number(3));
     let hosts = Hosts::builder()
         .policy(policy)
@@ -296,16 +277,15 @@ async fn where_hosts_are_shared_the_stricter_of_budget_and_limit_holds() {
         .build();
     let limit = ApiLimit::new(number(60), Duration::from_secs(3_600))
         .burst(number(10))
-        .at_once(number(2));
+        .max_in_flight(number(2));
     let api = declare(SITE, limit);
-    let (client, probe) = stack(&["budget"], &hosts);
-    let begin = Instant::now();
+    let (client, site) = stack(&["budget"], &hosts);
     assert_eq!(get(&client, "/page").await.unwrap(), 200);
     for n in 0..2 {
         let path = format!("/api/{n}");
         assert_eq!(ask(&client, &api, &path).await.unwrap(), 200);
     }
-    assert_eq!(starts(&probe, "/api/", begin), [60_000, 120_000]);
+    assert_eq!(starts(&site, "/api/"), [60_000, 120_000]);
     let asked = store.0.lock().unwrap();
     let asked: Vec<_> = asked
         .iter()

@@ -1,154 +1,81 @@
 //! The cache between tower's neighbours: who asks, who waits, and what is kept of what broke off.
 
-use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::{Body, Frame};
-use http_body_util::{BodyExt, Empty};
-use tokio::time::{Sleep, sleep, timeout};
+use etiquette_tests::client::{fetch, get as request};
+use etiquette_tests::paused::in_time;
+use etiquette_tests::site::{Answer, Script, Site, SiteService};
+use http_body_util::BodyExt;
+use tokio::time::timeout;
 use tower::limit::ConcurrencyLimitLayer;
-use tower::{Service, ServiceBuilder, ServiceExt};
+use tower::{ServiceBuilder, ServiceExt};
 use tower_etiquette::conditional_cache::{CacheStatus, ConditionalCacheLayer};
-use tower_etiquette::{BoxError, BoxedService, Facts};
+use tower_etiquette::{BoxError, BoxedService};
 
-use crate::probe::STEP;
+use crate::site::{Client, STEP};
 
 const BODY: [&str; 3] = ["one", "two", "six"];
 
 /// What the site does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mood {
-    Well,
+enum Behaviour {
+    Answers,
     /// The head does not come.
-    Fails,
+    HangsUp,
     /// The service panics instead.
     Panics,
     /// The body breaks off after its first chunk.
-    Breaks,
+    BreaksOff,
     /// The body ends after its first chunk as if that were all.
-    Ends,
+    EndsEarly,
 }
 
-/// A site that must be ready on the instance that is called, and answers step by step.
-#[derive(Debug)]
-struct Site {
-    ready: bool,
-    log: Arc<Log>,
-}
-
-#[derive(Debug)]
-struct Log {
-    mood: Mutex<Mood>,
-    asked: AtomicUsize,
-    /// Requests and bodies under way.
-    held: AtomicUsize,
-}
-
-/// Counts as under way until it is dropped.
-#[derive(Debug)]
-struct Held(Arc<Log>);
-
-impl Held {
-    fn new(log: &Arc<Log>) -> Self {
-        log.held.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(log))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.held.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Clone for Site {
-    fn clone(&self) -> Self {
-        Self {
-            ready: false,
-            log: Arc::clone(&self.log),
-        }
-    }
-}
-
-impl Service<Request<Empty<Bytes>>> for Site {
-    type Response = Response<Steps>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Steps>, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.ready = true;
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Request<Empty<Bytes>>) -> Self::Future {
-        assert!(
-            std::mem::take(&mut self.ready),
-            "called without being ready"
-        );
-        self.log.asked.fetch_add(1, Ordering::SeqCst);
-        let mood = *self.log.mood.lock().unwrap();
-        let held = Held::new(&self.log);
-        Box::pin(async move {
-            sleep(STEP).await;
-            match mood {
-                Mood::Fails => return Err("no answer".into()),
-                Mood::Panics => panic!("on purpose"),
-                _ => {}
-            }
-            let body = Steps {
-                chunks: BODY.to_vec(),
-                mood,
-                sleep: Box::pin(sleep(STEP)),
-                _held: held,
-            };
-            let response = Response::builder()
+impl Behaviour {
+    /// The answer, step by step. It can be stored for a minute.
+    fn answer(self) -> Answer {
+        let with = |chunks: &[&'static str]| {
+            let answer = Answer::status(200)
                 .header("cache-control", "max-age=60")
                 .header("etag", "\"a\"")
                 .header("content-length", "9");
-            Ok(response.body(body).unwrap())
-        })
+            let answer = answer.pieces(chunks.to_vec(), STEP);
+            answer.ends_after(STEP)
+        };
+        let answer = match self {
+            Self::Answers => with(&BODY),
+            Self::HangsUp => Answer::hang_up(),
+            Self::Panics => Answer::panic(),
+            Self::BreaksOff => with(&BODY[..1]).breaks_off(),
+            Self::EndsEarly => with(&BODY[..1]),
+        };
+        answer.after(STEP)
     }
 }
 
-#[derive(Debug)]
-struct Steps {
-    chunks: Vec<&'static str>,
-    mood: Mood,
-    sleep: Pin<Box<Sleep>>,
-    _held: Held,
+/// The site, and what it does now.
+#[derive(Clone)]
+struct Origin {
+    service: SiteService,
+    behaviour: Arc<Mutex<Behaviour>>,
 }
 
-impl Body for Steps {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.sleep.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
-        }
-        let next = tokio::time::Instant::now() + STEP;
-        self.sleep.as_mut().reset(next);
-        match self.mood {
-            _ if self.chunks.is_empty() => Poll::Ready(None),
-            Mood::Breaks if self.chunks.len() < 3 => Poll::Ready(Some(Err("broken".into()))),
-            Mood::Ends if self.chunks.len() < 3 => Poll::Ready(None),
-            _ => {
-                let chunk = self.chunks.remove(0);
-                Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(chunk.as_bytes())))))
-            }
+impl Origin {
+    fn new(behaviour: Behaviour) -> Self {
+        let behaviour = Arc::new(Mutex::new(behaviour));
+        let now = Arc::clone(&behaviour);
+        let script = Script::call(move |_| now.lock().unwrap().answer());
+        Self {
+            service: Site::builder().otherwise(script).in_process(),
+            behaviour,
         }
     }
-}
 
-type Client = BoxedService<Empty<Bytes>>;
+    /// How many requests there were.
+    fn asked(&self) -> usize {
+        self.service.log().entries().len()
+    }
+}
 
 /// Where a limit of one stands.
 #[derive(Clone, Copy, Debug)]
@@ -160,16 +87,9 @@ enum Limit {
 
 const LIMITS: [Limit; 3] = [Limit::None, Limit::Over, Limit::Under];
 
-fn client(limit: Limit, mood: Mood) -> (Client, Arc<Log>) {
-    let log = Arc::new(Log {
-        mood: Mutex::new(mood),
-        asked: AtomicUsize::new(0),
-        held: AtomicUsize::new(0),
-    });
-    let site = Site {
-        ready: false,
-        log: Arc::clone(&log),
-    };
+fn client(limit: Limit, behaviour: Behaviour) -> (Client, Origin) {
+    let origin = Origin::new(behaviour);
+    let site = origin.service.clone();
     let cache = ConditionalCacheLayer::new();
     let one = ConcurrencyLimitLayer::new(1);
     let client = match limit {
@@ -181,34 +101,26 @@ fn client(limit: Limit, mood: Mood) -> (Client, Arc<Log>) {
             BoxedService::new(ServiceBuilder::new().layer(cache).layer(one).service(site))
         }
     };
-    (client, log)
+    (client, origin)
 }
 
 /// The body, and whether it came from the store.
 async fn get(client: &Client) -> Result<(String, bool), BoxError> {
-    let request = Request::get("http://site.example/page")
-        .body(Empty::new())
-        .unwrap();
-    let response = client.clone().oneshot(request).await?;
-    let status = Facts::of(&response).and_then(Facts::cache_status);
+    let page = fetch(client.clone(), request(PAGE)).await?;
+    let status = page.facts.cache_status();
     let hit = status.as_ref().is_some_and(CacheStatus::is_from_store);
-    let body = response.into_body().collect().await?.to_bytes();
-    Ok((String::from_utf8(body.to_vec()).unwrap(), hit))
+    Ok((String::from_utf8(page.body.to_vec()).unwrap(), hit))
 }
 
-async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
-    let limit = Duration::from_secs(60);
-    timeout(limit, work)
-        .await
-        .unwrap_or_else(|_| panic!("{what}: it hangs"))
-}
+const PAGE: &str = "http://site.example/page";
 
 fn whole(hit: bool) -> (String, bool) {
     ("onetwosix".to_owned(), hit)
 }
 
-fn assert_idle(log: &Log, when: &str) {
-    assert_eq!(log.held.load(Ordering::SeqCst), 0, "{when}");
+/// Whether neither a request nor a body is under way.
+fn assert_idle(origin: &Origin, when: &str) {
+    assert_eq!(origin.service.log().in_flight(), 0, "{when}");
 }
 
 /// Moments that hit every step of an answer, and the instants between two.
@@ -224,7 +136,7 @@ async fn whenever_the_leader_is_dropped_another_goes_on_and_nothing_stays_behind
     for limit in LIMITS {
         for after in moments() {
             let when = format!("{limit:?}, dropped after {after:?}");
-            let (client, log) = client(limit, Mood::Well);
+            let (client, origin) = client(limit, Behaviour::Answers);
             let leader = timeout(after, get(&client));
             let others = async { tokio::join!(get(&client), get(&client)) };
             let (_, others) = in_time(&when, async { tokio::join!(leader, others) }).await;
@@ -235,8 +147,8 @@ async fn whenever_the_leader_is_dropped_another_goes_on_and_nothing_stays_behind
                 whole(true),
                 "{when}"
             );
-            assert!(log.asked.load(Ordering::SeqCst) <= 2, "{when}");
-            assert_idle(&log, &when);
+            assert!(origin.asked() <= 2, "{when}");
+            assert_idle(&origin, &when);
         }
     }
 }
@@ -246,9 +158,9 @@ async fn a_lone_caller_who_is_dropped_leaves_nothing_stored_but_a_whole() {
     for limit in LIMITS {
         for after in moments() {
             let when = format!("{limit:?}, dropped after {after:?}");
-            let (client, log) = client(limit, Mood::Well);
+            let (client, origin) = client(limit, Behaviour::Answers);
             let had_all = timeout(after, get(&client)).await.is_ok();
-            assert_idle(&log, &when);
+            assert_idle(&origin, &when);
             let (body, hit) = in_time(&when, get(&client)).await.unwrap();
             assert_eq!(body, "onetwosix", "{when}");
             // One who has all of it finds it in the store; one who was dropped may have been late by an instant only.
@@ -260,19 +172,24 @@ async fn a_lone_caller_who_is_dropped_leaves_nothing_stored_but_a_whole() {
 #[tokio::test(start_paused = true)]
 async fn one_failure_is_one_request_and_an_error_for_all() {
     for limit in [Limit::None, Limit::Under] {
-        for mood in [Mood::Fails, Mood::Panics, Mood::Breaks, Mood::Ends] {
-            let when = format!("{limit:?}, {mood:?}");
-            let (client, log) = client(limit, mood);
+        for behaviour in [
+            Behaviour::HangsUp,
+            Behaviour::Panics,
+            Behaviour::BreaksOff,
+            Behaviour::EndsEarly,
+        ] {
+            let when = format!("{limit:?}, {behaviour:?}");
+            let (client, origin) = client(limit, behaviour);
             let all = async { tokio::join!(get(&client), get(&client), get(&client)) };
             let all = in_time(&when, all).await;
             assert!(
                 all.0.is_err() && all.1.is_err() && all.2.is_err(),
                 "{when}: {all:?}"
             );
-            assert_eq!(log.asked.load(Ordering::SeqCst), 1, "{when}");
-            assert_idle(&log, &when);
+            assert_eq!(origin.asked(), 1, "{when}");
+            assert_idle(&origin, &when);
             // Neither is it remembered, nor is any of the body.
-            *log.mood.lock().unwrap() = Mood::Well;
+            *origin.behaviour.lock().unwrap() = Behaviour::Answers;
             assert_eq!(
                 in_time(&when, get(&client)).await.unwrap(),
                 whole(false),
@@ -291,11 +208,8 @@ async fn one_failure_is_one_request_and_an_error_for_all() {
 async fn a_caller_who_does_not_read_holds_neither_the_others_nor_the_store() {
     for limit in [Limit::None, Limit::Under] {
         let when = format!("{limit:?}");
-        let (client, log) = client(limit, Mood::Well);
-        let request = Request::get("http://site.example/page")
-            .body(Empty::new())
-            .unwrap();
-        let unread = in_time(&when, client.clone().oneshot(request))
+        let (client, origin) = client(limit, Behaviour::Answers);
+        let unread = in_time(&when, client.clone().oneshot(request(PAGE)))
             .await
             .unwrap();
         assert_eq!(
@@ -308,23 +222,21 @@ async fn a_caller_who_does_not_read_holds_neither_the_others_nor_the_store() {
             whole(true),
             "{when}"
         );
-        assert_idle(&log, &when);
+        assert_idle(&origin, &when);
         let body = in_time(&when, unread.into_body().collect()).await.unwrap();
         assert_eq!(body.to_bytes(), "onetwosix", "{when}");
-        assert_eq!(log.asked.load(Ordering::SeqCst), 1, "{when}");
+        assert_eq!(origin.asked(), 1, "{when}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stored_answer_needs_no_permit_under_a_full_limit() {
-    let (client, log) = client(Limit::Under, Mood::Well);
+    let (client, origin) = client(Limit::Under, Behaviour::Answers);
     assert_eq!(get(&client).await.unwrap(), whole(false));
-    let other = Request::get("http://site.example/other")
-        .body(Empty::new())
-        .unwrap();
+    let other = request("http://site.example/other");
     let mut other = std::pin::pin!(client.clone().oneshot(other));
     // The only permit is taken by a request that nobody carries on.
     assert!(timeout(STEP / 2, &mut other).await.is_err());
     assert_eq!(in_time("a hit", get(&client)).await.unwrap(), whole(true));
-    assert_eq!(log.asked.load(Ordering::SeqCst), 2);
+    assert_eq!(origin.asked(), 2);
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tower_etiquette::{HostSnapshot, Hosts};
+use tower::ServiceExt;
+use tower_etiquette::Hosts;
+use tower_etiquette::hosts::HostSnapshot;
 
 use crate::order::{ALONE, wrap};
-use crate::probe::{Client, Probe, SITE, STEP, get, get_named, hosts, in_time, stack};
+use crate::site::{Client, SITE, STEP, get, get_named, hosts, in_time, site, stack};
 
 /// The first busy page takes: robots.txt, delay, 429, pause, the second try, its body.
 const LONGEST: Duration = Duration::from_secs(9);
@@ -31,14 +33,14 @@ fn moments() -> impl Iterator<Item = Duration> {
 async fn a_future_that_is_dropped_leaves_nothing_behind() {
     for after in moments() {
         let hosts = hosts();
-        let (client, probe) = stack(&hosts);
+        let (client, site) = stack(&hosts);
         let when = format!("dropped after {after:?}");
         let _ = timeout(after, get(&client, "/busy")).await;
         assert_idle(&hosts, &when);
         let status = in_time(&when, get(&client, "/1")).await;
         assert_eq!(status.unwrap(), 200, "{when}");
         assert_idle(&hosts, &when);
-        assert_eq!(probe.seen()[0].path, "/robots.txt", "{when}");
+        assert_eq!(site.log().targets()[0], "/robots.txt", "{when}");
     }
 }
 
@@ -47,7 +49,7 @@ async fn no_layer_alone_keeps_what_a_dropped_future_held() {
     for layer in ALONE {
         for after in moments() {
             let hosts = hosts();
-            let client = wrap(layer, &hosts, Probe::default());
+            let client = wrap(layer, &hosts, site());
             let when = format!("{layer}, dropped after {after:?}");
             let first = timeout(after, get_named(&client, "/busy"));
             let second = get_named(&client, "/1");
@@ -64,7 +66,7 @@ async fn no_layer_alone_keeps_what_a_dropped_future_held() {
 async fn those_who_wait_behind_it_are_woken() {
     for after in moments() {
         let hosts = hosts();
-        let (client, _probe) = stack(&hosts);
+        let (client, _site) = stack(&hosts);
         let when = format!("dropped after {after:?}");
         let others = async {
             // They queue up behind the first.
@@ -85,16 +87,10 @@ async fn those_who_wait_behind_it_are_woken() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_is_dropped_gives_its_permit_back() {
-    use http::Request;
-    use http_body_util::Empty;
-    use tower::ServiceExt;
-
     let hosts = hosts();
-    let (client, _probe) = stack(&hosts);
+    let (client, _site) = stack(&hosts);
     let ask = |client: &Client| {
-        let request = Request::get(format!("{SITE}/1"))
-            .body(Empty::new())
-            .unwrap();
+        let request = etiquette_tests::client::get(&format!("{SITE}/1"));
         client.clone().oneshot(request)
     };
     let response = ask(&client).await.unwrap();

@@ -2,9 +2,7 @@
 //! it is the one that the rules are looked up for.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,143 +10,99 @@ use etiquette_discovery::Discovery;
 use etiquette_discovery::fetch_sitemap;
 use etiquette_discovery::plan::Want;
 use etiquette_discovery::sitemap::SitemapWalk;
-use http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION, RETRY_AFTER,
-    USER_AGENT,
-};
-use http::{HeaderValue, Request, Response, Uri};
-use http_body_util::{BodyExt, Empty, Full};
+use etiquette_tests::client::{fetch, get};
+use etiquette_tests::paused;
+use etiquette_tests::site::{Answer, Arrival, Entry, Script, Site, SiteService};
+use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION, USER_AGENT};
+use http_body_util::{BodyExt, Empty};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use tower::{ServiceExt, service_fn};
+use tower::ServiceExt;
 use tower_etiquette::identity::Style;
-use tower_etiquette::{
-    BoxError, BoxedService, Etiquette, Identity, Purpose, PurposeKind, Refusal, Session,
-};
+use tower_etiquette::purpose::PurposeKind;
+use tower_etiquette::{BoxError, Etiquette, Identity, Purpose, Refusal, Session};
 use tower_http::follow_redirect::FollowRedirect;
 
-use crate::probe::hosts;
-
-type Client = BoxedService<Empty<Bytes>>;
+use crate::site::{Client, hosts};
 
 const HOSTS: [&str; 3] = ["http://a.example", "https://a.example", "http://b.example"];
 
-/// Sites that answer by a list of numbers, and what they saw.
-#[derive(Clone, Default)]
-struct Sites {
-    answers: Arc<Mutex<VecDeque<u8>>>,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    /// The token that is blocked, if one is.
-    closed_to: Option<String>,
-}
-
+/// Sites that answer by a list of numbers, and log what they saw.
 #[derive(Clone)]
-struct Seen {
-    uri: Uri,
-    names: Vec<HeaderValue>,
-    conditional: bool,
-    status: u16,
-}
-
-impl fmt::Debug for Seen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {:?}", self.status, self.uri, self.names)
-    }
-}
+struct Sites(SiteService);
 
 impl Sites {
     fn new(answers: &[u8]) -> Self {
-        Self {
-            answers: Arc::new(Mutex::new(answers.iter().copied().collect())),
-            ..Self::default()
-        }
+        Self::with(answers, None)
     }
 
-    fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
-    }
-
-    fn answer<B>(&self, request: &Request<B>) -> Result<Response<Full<Bytes>>, io::Error> {
-        let headers = request.headers();
-        let conditional =
-            headers.contains_key(IF_NONE_MATCH) || headers.contains_key(IF_MODIFIED_SINCE);
-        let robots = request.uri().path() == "/robots.txt";
-        // Used up: everything is well from here on.
-        let number = self.answers.lock().unwrap().pop_front().unwrap_or(0);
-        let mut answer = Response::builder();
-        let status = match (number, robots) {
-            (1, _) => 301,
-            (2, _) => 302,
-            (3, _) => {
-                answer = answer.header(RETRY_AFTER, 1);
-                429
-            }
-            (4, _) => 429,
-            (5, _) => {
-                answer = answer.header(RETRY_AFTER, 2);
-                503
-            }
-            (6, _) => 503,
-            (7, false) => 403,
-            (8, false) => 401,
-            (7, true) => 404,
-            (9 | 10, _) if conditional => 304,
-            (11, _) => 0,
-            (12, _) => 500,
-            _ => 200,
-        };
-        let names = headers.get_all(USER_AGENT).iter().cloned().collect();
-        self.seen.lock().unwrap().push(Seen {
-            uri: request.uri().clone(),
-            names,
-            conditional,
-            status,
+    /// Sites whose robots.txt block `token`, if there is one.
+    fn with(answers: &[u8], blocked: Option<String>) -> Self {
+        let answers: Mutex<VecDeque<u8>> = Mutex::new(answers.iter().copied().collect());
+        let script = Script::call(move |arrival| {
+            // Used up: everything is well from here on.
+            let number = answers.lock().unwrap().pop_front().unwrap_or(0);
+            let answer = answer(number, arrival, blocked.as_deref());
+            answer.after(Duration::from_millis(20)).literally()
         });
-        match status {
-            0 => return Err(io::Error::other("the connection broke")),
-            301 | 302 => {
-                let to = HOSTS[usize::from(number) % HOSTS.len()];
-                let file = if robots { "robots.txt" } else { "moved" };
-                answer = answer.header(LOCATION, format!("{to}/{file}"));
-            }
-            200 | 304 => {
-                answer = answer
-                    .header(ETAG, "\"1\"")
-                    .header(CACHE_CONTROL, "no-cache");
-            }
-            _ => {}
-        }
-        let body = match (status, robots, request.uri().path()) {
-            (200, true, _) => match (&self.closed_to, number) {
-                (Some(token), _) => format!("User-agent: {token}\nDisallow: /\n"),
-                (None, 8) => "User-agent: *\nDisallow: /x\nCrawl-delay: 3\n".to_owned(),
-                _ => "Sitemap: http://a.example/sitemap.xml\n".to_owned(),
-            },
-            (200, _, "/sitemap.xml") => "http://a.example/listed\n".to_owned(),
-            (200, ..) => "<link rel=alternate type=application/atom+xml href=/feed>".to_owned(),
-            _ => String::new(),
-        };
-        let kind = if robots || request.uri().path() == "/sitemap.xml" {
-            "text/plain"
-        } else {
-            "text/html"
-        };
-        answer = answer.status(status).header(CONTENT_TYPE, kind);
-        Ok(answer.body(Full::from(body)).unwrap())
+        Self(Site::builder().otherwise(script).in_process())
+    }
+
+    fn seen(&self) -> Vec<Entry> {
+        self.0.log().entries()
     }
 
     fn client(&self, identity: &Identity) -> Client {
-        let sites = self.clone();
-        let site = service_fn(move |request: Request<Empty<Bytes>>| {
-            let answer = sites.answer(&request);
-            async move {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                answer
-            }
-        });
-        Etiquette::new(identity.clone()).hosts(hosts()).boxed(site)
+        let etiquette = Etiquette::new(identity.clone());
+        etiquette.hosts(hosts()).boxed(self.0.clone())
     }
+}
+
+/// The answer with this number, if it fits the request.
+fn answer(number: u8, arrival: &Arrival, blocked: Option<&str>) -> Answer {
+    let headers = &arrival.headers;
+    let conditional =
+        headers.contains_key(IF_NONE_MATCH) || headers.contains_key(IF_MODIFIED_SINCE);
+    let robots = arrival.is_robots_txt();
+    let well = |status| {
+        Answer::status(status)
+            .header("etag", "\"1\"")
+            .header("cache-control", "no-cache")
+    };
+    let answer = match (number, robots) {
+        (1 | 2, _) => {
+            let to = HOSTS[usize::from(number) % HOSTS.len()];
+            let file = if robots { "robots.txt" } else { "moved" };
+            let status = if number == 1 { 301 } else { 302 };
+            Answer::status(status).header("location", &format!("{to}/{file}"))
+        }
+        (3, _) => Answer::retry_after(429, 1),
+        (4, _) => Answer::status(429),
+        (5, _) => Answer::retry_after(503, 2),
+        (6, _) => Answer::status(503),
+        (7, false) => Answer::status(403),
+        (8, false) => Answer::status(401),
+        (7, true) => Answer::status(404),
+        (9 | 10, _) if conditional => well(304),
+        (11, _) => return Answer::hang_up(),
+        (12, _) => Answer::status(500),
+        _ => {
+            let body = match (robots, arrival.path(), blocked, number) {
+                (true, _, Some(token), _) => format!("User-agent: {token}\nDisallow: /\n"),
+                (true, _, None, 8) => "User-agent: *\nDisallow: /x\nCrawl-delay: 3\n".to_owned(),
+                (true, ..) => "Sitemap: http://a.example/sitemap.xml\n".to_owned(),
+                (_, "/sitemap.xml", ..) => "http://a.example/listed\n".to_owned(),
+                _ => "<link rel=alternate type=application/atom+xml href=/feed>".to_owned(),
+            };
+            well(200).body(body)
+        }
+    };
+    let kind = match arrival.path() {
+        "/robots.txt" | "/sitemap.xml" => "text/plain",
+        _ => "text/html",
+    };
+    answer.header("content-type", kind)
 }
 
 /// What the client is used for.
@@ -212,21 +166,12 @@ fn identities() -> impl Strategy<Value = Identity> {
     )
 }
 
-fn get(url: &str) -> Request<Empty<Bytes>> {
-    Request::get(url).body(Empty::new()).unwrap()
-}
-
 /// Takes one step. What comes of it is the site's affair: here only what was sent counts.
 async fn take(step: &Step, client: &Client, identity: &Identity, session: &Session) {
     match step {
         Step::Crawl(host, page) => {
             let client = FollowRedirect::new(client.clone());
-            let answer = client
-                .oneshot(get(&format!("{}/{page}", HOSTS[*host])))
-                .await;
-            if let Ok(answer) = answer {
-                let _ = answer.into_body().collect().await;
-            }
+            let _ = fetch(client, get(&format!("{}/{page}", HOSTS[*host]))).await;
         }
         Step::Fetch(host, page) => {
             let mut url = format!("{}/{page}", HOSTS[*host]);
@@ -272,17 +217,13 @@ async fn take(step: &Step, client: &Client, identity: &Identity, session: &Sessi
 }
 
 /// What each of `seen` says about its sender.
-fn judge(seen: &[Seen], identity: &Identity, purpose: PurposeKind) -> Result<(), TestCaseError> {
+fn judge(seen: &[Entry], identity: &Identity, purpose: PurposeKind) -> Result<(), TestCaseError> {
     let own = identity.user_agent(purpose);
     let token = identity.token_for(purpose).as_str();
     for request in seen {
         // Byte for byte, after a 403 as before it.
-        prop_assert_eq!(
-            &request.names[..],
-            std::slice::from_ref(own),
-            "{:?}",
-            request
-        );
+        let names: Vec<_> = request.headers.get_all(USER_AGENT).iter().collect();
+        prop_assert_eq!(names, [own], "{:?}", request);
         prop_assert!(own.to_str().unwrap().contains(token), "{token} {own:?}");
     }
     Ok(())
@@ -290,10 +231,7 @@ fn judge(seen: &[Seen], identity: &Identity, purpose: PurposeKind) -> Result<(),
 
 /// The token that the rules are looked up for is the one in the header: a group with that very name blocks it.
 async fn blocked(identity: &Identity, purpose: PurposeKind) -> Result<(), TestCaseError> {
-    let sites = Sites {
-        closed_to: Some(identity.token_for(purpose).to_string()),
-        ..Sites::default()
-    };
+    let sites = Sites::with(&[], Some(identity.token_for(purpose).to_string()));
     let client = sites.client(identity);
     let url = "http://closed.example/";
     let mut request = get(url);
@@ -313,15 +251,6 @@ async fn blocked(identity: &Identity, purpose: PurposeKind) -> Result<(), TestCa
     judge(&sites.seen(), identity, purpose)
 }
 
-fn paused<T>(play: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap()
-        .block_on(play)
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
@@ -331,7 +260,7 @@ proptest! {
         steps in steps(),
         answers in vec(0..13_u8, 0..60),
     ) {
-        paused(async {
+        paused::run(async {
             let sites = Sites::new(&answers);
             let client = sites.client(&identity);
             let session = Session::new();
@@ -359,8 +288,8 @@ fn the_sites_are_asked_in_every_way() {
             .map(|n: u8| n.wrapping_mul(7 + round) % 13)
             .collect();
         let sites = Sites::new(&answers);
-        let identity = crate::probe::identity();
-        paused(async {
+        let identity = crate::site::identity();
+        paused::run(async {
             let client = sites.client(&identity);
             let session = Session::new();
             for step in [
@@ -376,8 +305,9 @@ fn the_sites_are_asked_in_every_way() {
         });
         seen.extend(sites.seen());
     }
-    for status in [0, 200, 301, 302, 304, 401, 403, 429, 503] {
-        assert!(seen.iter().any(|seen| seen.status == status), "{status}");
+    let status = |entry: &Entry| entry.status.map_or(0, |status| status.as_u16());
+    for expected in [0, 200, 301, 302, 304, 401, 403, 429, 503] {
+        assert!(seen.iter().any(|e| status(e) == expected), "{expected}");
     }
     for path in [
         "/robots.txt",
@@ -385,14 +315,14 @@ fn the_sites_are_asked_in_every_way() {
         "/.well-known/api-catalog",
         "/moved",
     ] {
-        assert!(seen.iter().any(|seen| seen.uri.path() == path), "{path}");
+        assert!(seen.iter().any(|entry| entry.path() == path), "{path}");
     }
     for robots in [true, false] {
-        let of = |seen: &&Seen| seen.conditional && (seen.uri.path() == "/robots.txt") == robots;
+        let of = |entry: &&Entry| entry.is_conditional() && entry.is_robots_txt() == robots;
         assert!(seen.iter().find(of).is_some(), "no validation: {robots}");
     }
-    let retried = seen.windows(2).any(|pair| {
-        pair[0].status == 429 && pair[0].uri.path() != "/robots.txt" && pair[1].status != 429
-    });
+    let retried = seen
+        .windows(2)
+        .any(|pair| status(&pair[0]) == 429 && !pair[0].is_robots_txt() && status(&pair[1]) != 429);
     assert!(retried);
 }

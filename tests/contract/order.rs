@@ -12,7 +12,9 @@ use tower_etiquette::{
     UserAgentLayer,
 };
 
-use crate::probe::{Client, DELAY, PAUSE, Probe, get, hosts, identity, in_time};
+use etiquette_tests::site::SiteService;
+
+use crate::site::{Client, DELAY, PAUSE, get, hosts, identity, in_time, site, was_busy};
 
 const LAYERS: [&str; 6] = [
     "user_agent",
@@ -69,14 +71,14 @@ where
     }
 }
 
-/// The stack of `layers`, outermost first.
-fn stack(layers: &[&str], hosts: &Hosts) -> (Client, Probe) {
-    let probe = Probe::default();
-    let mut client = BoxedService::new(probe.clone());
+/// The stack of `layers`, outermost first, over a site.
+pub(crate) fn stack(layers: &[&str], hosts: &Hosts) -> (Client, SiteService) {
+    let site = site();
+    let mut client = BoxedService::new(site.clone());
     for layer in layers.iter().rev() {
         client = wrap(layer, hosts, client);
     }
-    (client, probe)
+    (client, site)
 }
 
 /// All orders of `items`.
@@ -97,10 +99,10 @@ fn permutations<'a>(items: &[&'a str]) -> Vec<Vec<&'a str>> {
 }
 
 /// What a stack of `layers` does with a busy page, others and a disallowed one.
-async fn visit(layers: &[&str]) -> Probe {
+async fn visit(layers: &[&str]) -> SiteService {
     let hosts = hosts();
-    let (client, probe) = stack(layers, &hosts);
-    let told = format!("{layers:?}");
+    let (client, site) = stack(layers, &hosts);
+    let what = format!("{layers:?}");
     let visits = async {
         let both = tokio::join!(get(&client, "/1"), get(&client, "/busy"));
         [
@@ -111,12 +113,12 @@ async fn visit(layers: &[&str]) -> Probe {
             get(&client, "/1").await,
         ]
     };
-    for result in in_time(&told, visits).await {
+    for result in in_time(&what, visits).await {
         if let Err(error) = result {
-            assert!(Refusal::find(&*error).is_some(), "{told}: {error:?}");
+            assert!(Refusal::find(&*error).is_some(), "{what}: {error:?}");
         }
     }
-    probe
+    site
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,16 +126,16 @@ async fn all_six_in_every_order() {
     let orders = permutations(&LAYERS);
     assert_eq!(orders.len(), 720);
     for layers in orders {
-        let probe = visit(&layers).await;
-        let seen = probe.seen();
-        for seen in &seen {
-            assert!(seen.name.contains("ExampleBot/0.1"), "{layers:?} {seen:?}");
-            assert_ne!(seen.path, "/no", "{layers:?}");
+        let site = visit(&layers).await;
+        for entry in site.log().entries() {
+            let name = entry.user_agent();
+            assert!(name.contains("ExampleBot/0.1"), "{layers:?} {entry:?}");
+            assert_ne!(entry.target, "/no", "{layers:?}");
         }
-        let pages = probe.pages();
+        let pages = site.log().pages();
         for pair in pages.windows(2) {
             assert!(pair[1].at - pair[0].at >= DELAY, "{layers:?} {pages:?}");
-            if pair[0].status == 429 {
+            if was_busy(&pair[0]) {
                 assert!(pair[1].at - pair[0].at >= PAUSE, "{layers:?} {pages:?}");
             }
         }
@@ -142,8 +144,8 @@ async fn all_six_in_every_order() {
 
 #[tokio::test(start_paused = true)]
 async fn the_builders_order_visits_what_may_be_visited() {
-    let probe = visit(&LAYERS).await;
-    let mut paths: Vec<String> = probe.pages().into_iter().map(|seen| seen.path).collect();
+    let pages = visit(&LAYERS).await.log().pages();
+    let mut paths: Vec<String> = pages.into_iter().map(|entry| entry.target).collect();
     paths.sort();
     paths.dedup();
     assert_eq!(paths, ["/1", "/2", "/busy"]);
@@ -152,13 +154,16 @@ async fn the_builders_order_visits_what_may_be_visited() {
 #[tokio::test(start_paused = true)]
 async fn each_alone() {
     for layer in LAYERS {
-        let probe = visit(&[layer]).await;
-        let pages = probe.pages();
+        let pages = visit(&[layer]).await.log().pages();
         match layer {
             // Without a name above it, it lets nothing pass.
             "robots" => assert!(pages.is_empty(), "{pages:?}"),
             "user_agent" => {
-                assert!(pages.iter().all(|page| page.name.contains("ExampleBot")));
+                assert!(
+                    pages
+                        .iter()
+                        .all(|page| page.user_agent().contains("ExampleBot"))
+                );
             }
             "budget" => {
                 for pair in pages.windows(2) {
@@ -168,12 +173,12 @@ async fn each_alone() {
             "retry_after" => {
                 let busy: Vec<u16> = pages
                     .iter()
-                    .filter(|page| page.path == "/busy")
-                    .map(|page| page.status)
+                    .filter(|page| page.target == "/busy")
+                    .filter_map(|page| Some(page.status?.as_u16()))
                     .collect();
                 assert_eq!(busy, [429, 200]);
             }
-            _ => assert_eq!(pages.iter().filter(|page| page.path == "/2").count(), 1),
+            _ => assert_eq!(pages.iter().filter(|page| page.target == "/2").count(), 1),
         }
     }
 }

@@ -1,8 +1,7 @@
-//! What a person asked for leaves no trace: stores that note each write see host names and robots.txt files, and nothing
+//! What a person asked for leaves no trace: stores that record each write see host names and robots.txt files, and nothing
 //! of a page. A validator goes with the session that it came in.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,28 +14,26 @@ use etiquette_core::store::host::{
 use etiquette_core::store::{
     ResponseKey, ResponseStore, RobotsKey, RobotsStore, StoreFailed, StoreFuture, Variant,
 };
-use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
-use http::{HeaderMap, Method, Request, Response};
-use http_body_util::{BodyExt, Empty, Full};
-use tower::{ServiceExt, service_fn};
+use etiquette_tests::client::{fetch, get, identity_builder};
+use etiquette_tests::site::{Answer, Entry, Script, Site, SiteService};
+use http::{Method, Request};
+use http_body_util::Empty;
 use tower_etiquette::conditional_cache::MemoryStore;
-use tower_etiquette::{
-    BoxedService, Etiquette, HostPolicy, Hosts, Identity, Purpose, Refusal, Session,
-};
+use tower_etiquette::{BoxedService, Etiquette, HostPolicy, Hosts, Purpose, Refusal, Session};
 
-/// What was written to any store.
-type Notes = Arc<Mutex<Vec<String>>>;
+/// What was written to a store.
+type Writes = Arc<Mutex<Vec<String>>>;
 
-/// A store of responses that notes each write.
+/// A store of responses that records each write.
 #[derive(Clone, Debug)]
 struct Responses {
     inner: MemoryStore,
-    notes: Notes,
+    writes: Writes,
 }
 
 impl Responses {
-    fn note(&self, what: String) {
-        self.notes.lock().unwrap().push(what);
+    fn record(&self, what: String) {
+        self.writes.lock().unwrap().push(what);
     }
 }
 
@@ -60,7 +57,7 @@ impl ResponseStore for Responses {
         body: Bytes,
         replaced: &[Selecting],
     ) -> Result<(), StoreFailed> {
-        self.note(format!("put {key:?} {head:?} {body:?}"));
+        self.record(format!("put {key:?} {head:?} {body:?}"));
         self.inner.put(key, head, body, replaced).await
     }
 
@@ -70,7 +67,7 @@ impl ResponseStore for Responses {
         old: &Selecting,
         head: StoredResponse,
     ) -> Result<(), StoreFailed> {
-        self.note(format!("update {key:?} {head:?}"));
+        self.record(format!("update {key:?} {head:?}"));
         self.inner.update(key, old, head).await
     }
 
@@ -79,16 +76,16 @@ impl ResponseStore for Responses {
         key: &ResponseKey,
         which: Option<&Selecting>,
     ) -> Result<(), StoreFailed> {
-        self.note(format!("remove {key:?} {which:?}"));
+        self.record(format!("remove {key:?} {which:?}"));
         self.inner.remove(key, which).await
     }
 }
 
-/// A store of robots.txt files that notes each write.
+/// A store of robots.txt files that records each write.
 #[derive(Debug)]
 struct Files {
     kept: Mutex<HashMap<RobotsKey, StoredRobots>>,
-    notes: Notes,
+    writes: Writes,
 }
 
 impl RobotsStore for Files {
@@ -98,7 +95,7 @@ impl RobotsStore for Files {
     }
 
     fn save<'a>(&'a self, key: &'a RobotsKey, record: StoredRobots) -> StoreFuture<'a, ()> {
-        self.notes
+        self.writes
             .lock()
             .unwrap()
             .push(format!("save {key:?} {record:?}"));
@@ -107,12 +104,12 @@ impl RobotsStore for Files {
     }
 }
 
-/// A store of hosts that admits everything and notes what it is told.
+/// A store of hosts that admits everything and records what it hears.
 #[derive(Debug)]
-struct Table(Notes);
+struct Table(Writes);
 
 impl Table {
-    fn note(&self, what: String) {
+    fn record(&self, what: String) {
         self.0.lock().unwrap().push(what);
     }
 }
@@ -123,14 +120,14 @@ impl HostStore for Table {
         seen: LocalView<'a>,
         ask: AcquireRequest,
     ) -> HostStoreFuture<'a, Acquired> {
-        self.note(format!("acquire {seen:?} {ask:?}"));
+        self.record(format!("acquire {seen:?} {ask:?}"));
         Box::pin(std::future::ready(Ok(Acquired::Granted(
             SharedView::default(),
         ))))
     }
 
-    fn report<'a>(&'a self, seen: LocalView<'a>, report: HostReport) -> HostStoreFuture<'a, ()> {
-        self.note(format!("tell {seen:?} {report:?}"));
+    fn report<'a>(&'a self, seen: LocalView<'a>, news: HostReport) -> HostStoreFuture<'a, ()> {
+        self.record(format!("tell {seen:?} {news:?}"));
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -146,61 +143,43 @@ impl HostStore for Table {
 /// Header fields of an answer.
 type Fields<'a> = &'a [(&'static str, &'static str)];
 
-/// One answer of the site.
-#[derive(Clone, Debug, Default)]
-struct Answer {
-    status: u16,
-    fields: Vec<(&'static str, &'static str)>,
-}
-
 /// The site, the client, and the stores between them.
-pub(crate) struct World {
+pub(crate) struct Fixture {
     pub(crate) client: BoxedService<Empty<Bytes>>,
     answer: Arc<Mutex<Answer>>,
-    pub(crate) seen: Arc<Mutex<Vec<(String, HeaderMap)>>>,
-    responses: Notes,
-    files: Notes,
-    hosts: Notes,
+    site: SiteService,
+    responses: Writes,
+    files: Writes,
+    hosts: Writes,
 }
+
+/// How long the site takes to answer.
+const STEP: Duration = Duration::from_millis(20);
 
 /// Where everything that belongs to the page has the word "secret" in it.
 pub(crate) const PAGE: &str = "http://site.example/secret/path?secret=query";
 
-impl World {
+impl Fixture {
     pub(crate) fn new() -> Self {
-        let answer = Arc::new(Mutex::new(Answer::default()));
-        let seen = Arc::<Mutex<Vec<(String, HeaderMap)>>>::default();
-        let (told, log) = (Arc::clone(&answer), Arc::clone(&seen));
-        let site = service_fn(move |request: Request<Empty<Bytes>>| {
-            let url = request.uri().to_string();
-            let robots = request.uri().path() == "/robots.txt";
-            let conditional = request.headers().contains_key(IF_NONE_MATCH);
-            log.lock().unwrap().push((url, request.headers().clone()));
-            let mut answer = Response::builder();
-            let body = if robots {
-                answer = answer.header("etag", "\"robots\"");
-                "User-agent: *\nDisallow: /elsewhere\n"
-            } else {
-                let mut told = told.lock().unwrap();
-                for (name, value) in &told.fields {
-                    answer = answer.header(*name, *value);
-                }
-                answer = answer.status(match told.status {
-                    200 if conditional => 304,
-                    status => status,
-                });
+        let answer = Arc::new(Mutex::new(Answer::status(200)));
+        let script = {
+            let answer = Arc::clone(&answer);
+            Script::call(move |_| {
+                let mut next = answer.lock().unwrap();
+                let answer = next.clone();
                 // Busy once.
-                if matches!(told.status, 429 | 503) {
-                    told.status = 200;
+                if matches!(answer.get_status(), 429 | 503) {
+                    *next = next.clone().with_status(200);
                 }
-                "a secret body"
-            };
-            async move {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                Ok::<_, Infallible>(answer.body(Full::<Bytes>::from(body)).unwrap())
-            }
-        });
-        let [responses, files, hosts] = [(); 3].map(|()| Notes::default());
+                answer
+            })
+        };
+        let rules = Answer::text("User-agent: *\nDisallow: /elsewhere\n").etag("\"robots\"");
+        let site = Site::builder()
+            .at("/robots.txt", rules.after(STEP))
+            .otherwise(script)
+            .in_process();
+        let [responses, files, hosts] = [(); 3].map(|()| Writes::default());
         let policy = HostPolicy::new()
             .min_delay(Duration::from_millis(10))
             .latency_factor(0);
@@ -208,27 +187,24 @@ impl World {
             .policy(policy)
             .store(Arc::new(Table(Arc::clone(&hosts))))
             .build();
-        let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html")
-            .user_token("Example-User")
-            .build()
-            .unwrap();
+        let identity = identity_builder().user_token("Example-User").build();
         let store = Responses {
             inner: MemoryStore::new(1 << 20),
-            notes: Arc::clone(&responses),
+            writes: Arc::clone(&responses),
         };
         let rules = Files {
             kept: Mutex::default(),
-            notes: Arc::clone(&files),
+            writes: Arc::clone(&files),
         };
-        let client = Etiquette::new(identity)
+        let client = Etiquette::new(identity.unwrap())
             .hosts(shared)
             .robots(|robots| robots.store(Arc::new(rules)))
             .cache(|cache| cache.store(store))
-            .boxed(site);
+            .boxed(site.clone());
         Self {
             client,
             answer,
-            seen,
+            site,
             responses,
             files,
             hosts,
@@ -236,24 +212,30 @@ impl World {
     }
 
     pub(crate) fn serve(&self, status: u16, fields: &[(&'static str, &'static str)]) {
-        *self.answer.lock().unwrap() = Answer {
-            status,
-            fields: fields.to_vec(),
-        };
+        let mut answer = Answer::status(status).body("a secret body").after(STEP);
+        for (name, value) in fields {
+            answer = answer.header(name, value);
+        }
+        *self.answer.lock().unwrap() = answer;
+    }
+
+    /// The requests for the page.
+    pub(crate) fn pages(&self) -> Vec<Entry> {
+        let mut pages = self.site.log().pages();
+        pages.retain(|entry| entry.uri == PAGE);
+        pages
     }
 
     async fn send(&self, mut request: Request<Empty<Bytes>>, purpose: Purpose) -> u16 {
         request.extensions_mut().insert(purpose);
-        let answer = self.client.clone().oneshot(request).await;
-        let answer = answer.unwrap_or_else(|error| {
+        let page = fetch(self.client.clone(), request).await;
+        let page = page.unwrap_or_else(|error| {
             let refusal = Refusal::find(&*error).map(|refusal| refusal.explain().to_string());
             panic!("{refusal:?} after {:?}", self.answer.lock().unwrap())
         });
-        let status = answer.status().as_u16();
-        answer.into_body().collect().await.unwrap();
-        // Whatever is still being told to a store is told by then.
+        // Whatever is still on its way to a store has arrived by then.
         tokio::time::sleep(Duration::from_secs(1)).await;
-        status
+        page.status
     }
 
     /// A page that a person asked for, with this field on the request.
@@ -268,30 +250,22 @@ impl World {
     }
 
     pub(crate) async fn crawl(&self) -> u16 {
-        let request = Request::get(PAGE).body(Empty::new()).unwrap();
-        self.send(request, Purpose::Crawl).await
+        self.send(get(PAGE), Purpose::Crawl).await
     }
 
-    /// The headers of the last request for the page, and how many there were.
-    fn last(&self) -> (HeaderMap, usize) {
-        let seen = self.seen.lock().unwrap();
-        let pages: Vec<_> = seen.iter().filter(|(url, _)| url == PAGE).collect();
-        (pages.last().unwrap().1.clone(), pages.len())
-    }
-
+    /// Whether the last request for the page was conditional.
     fn conditional(&self) -> bool {
-        let (headers, _) = self.last();
-        headers.contains_key(IF_NONE_MATCH) || headers.contains_key(IF_MODIFIED_SINCE)
+        self.pages().last().is_some_and(Entry::is_conditional)
     }
 
     pub(crate) fn nothing_was_kept(&self, what: &str) {
         assert_eq!(*self.responses.lock().unwrap(), [""; 0], "{what}");
-        for notes in [&self.files, &self.hosts] {
-            let notes = notes.lock().unwrap();
-            assert!(!notes.is_empty(), "{what}: the stores are not in use");
-            for note in notes.iter() {
-                assert!(!note.contains("secret"), "{what}: {note}");
-                assert!(note.contains("site.example"), "{what}: {note}");
+        for writes in [&self.files, &self.hosts] {
+            let writes = writes.lock().unwrap();
+            assert!(!writes.is_empty(), "{what}: the stores are not in use");
+            for write in writes.iter() {
+                assert!(!write.contains("secret"), "{what}: {write}");
+                assert!(write.contains("site.example"), "{what}: {write}");
             }
         }
     }
@@ -334,64 +308,63 @@ async fn no_store_learns_what_a_person_read() {
         ("gone", 404, &gone, 404),
     ];
     for (what, status, fields, came) in cases {
-        let world = World::new();
+        let fixture = Fixture::new();
         let session = Session::new();
         // A site is busy once: a second backoff would outlast a person's patience.
         let mut next = status;
         for field in [None, Some(("x-secret", "1")), Some(("x-secret", "2"))] {
             for _ in 0..2 {
-                world.serve(next, fields);
-                let answer = world.fetch(&session, &Method::GET, field).await;
+                fixture.serve(next, fields);
+                let answer = fixture.fetch(&session, &Method::GET, field).await;
                 assert_eq!(answer, came, "{what}");
                 next = came;
             }
         }
-        world.serve(200, fields);
-        world.fetch(&session, &Method::HEAD, None).await;
-        world.nothing_was_kept(what);
+        fixture.serve(200, fields);
+        fixture.fetch(&session, &Method::HEAD, None).await;
+        fixture.nothing_was_kept(what);
         // A session that is over keeps nothing for its grants, and nor does anybody else.
         let grant = session.grant(&PAGE.parse().unwrap()).unwrap();
         drop(session);
-        world.serve(came, fields);
-        let request = Request::get(PAGE).body(Empty::new()).unwrap();
-        world.send(request, Purpose::UserFetch(grant)).await;
-        world.nothing_was_kept(what);
+        fixture.serve(came, fields);
+        fixture.send(get(PAGE), Purpose::UserFetch(grant)).await;
+        fixture.nothing_was_kept(what);
     }
 }
 
-/// The notes are about something: a crawl of the same page is written down.
+/// The test above is about something: a crawl of the same page is written to the stores.
 #[tokio::test(start_paused = true)]
-async fn the_stores_note_a_crawl() {
-    let world = World::new();
-    world.serve(200, &VALIDATORS);
-    world.crawl().await;
-    world.crawl().await;
-    let notes = world.responses.lock().unwrap();
-    assert!(notes[0].starts_with("put ") && notes[0].contains("secret body"));
-    assert!(notes[1].starts_with("update "), "{notes:?}");
+async fn the_stores_record_a_crawl() {
+    let fixture = Fixture::new();
+    fixture.serve(200, &VALIDATORS);
+    fixture.crawl().await;
+    fixture.crawl().await;
+    let writes = fixture.responses.lock().unwrap();
+    assert!(writes[0].starts_with("put ") && writes[0].contains("secret body"));
+    assert!(writes[1].starts_with("update "), "{writes:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_validator_goes_with_its_session() {
-    let world = World::new();
-    world.serve(200, &VALIDATORS);
+    let fixture = Fixture::new();
+    fixture.serve(200, &VALIDATORS);
     let session = Session::new();
-    world.fetch(&session, &Method::GET, None).await;
-    assert!(!world.conditional());
-    world.fetch(&session, &Method::GET, None).await;
-    assert!(world.conditional(), "the session has a validator");
+    fixture.fetch(&session, &Method::GET, None).await;
+    assert!(!fixture.conditional());
+    fixture.fetch(&session, &Method::GET, None).await;
+    assert!(fixture.conditional(), "the session has a validator");
     drop(session);
     for _ in 0..2 {
-        world.fetch(&Session::new(), &Method::GET, None).await;
-        assert!(!world.conditional(), "of a session that is over");
+        fixture.fetch(&Session::new(), &Method::GET, None).await;
+        assert!(!fixture.conditional(), "of a session that is over");
     }
-    let (_, before) = world.last();
-    world.crawl().await;
-    assert_eq!(world.last().1, before + 1);
-    assert!(!world.conditional(), "a crawl has none of it");
+    let before = fixture.pages().len();
+    fixture.crawl().await;
+    assert_eq!(fixture.pages().len(), before + 1);
+    assert!(!fixture.conditional(), "a crawl has none of it");
     // A stale copy of a crawl gives a person no validator either: the site could tell that they are one client.
-    world.fetch(&Session::new(), &Method::GET, None).await;
-    assert!(!world.conditional());
-    world.crawl().await;
-    assert!(world.conditional(), "the crawl has its own");
+    fixture.fetch(&Session::new(), &Method::GET, None).await;
+    assert!(!fixture.conditional());
+    fixture.crawl().await;
+    assert!(fixture.conditional(), "the crawl has its own");
 }

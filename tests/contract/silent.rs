@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use tower_etiquette::{BoxError, HostPolicy, Hosts};
 
 use crate::order::wrap;
-use crate::probe::{Client, DELAY, Probe, STEP, get, hosts};
+use crate::site::{Client, DELAY, STEP, arrivals, get, hosts, site};
 
 type Visit = Pin<Box<dyn Future<Output = Result<u16, BoxError>> + Send>>;
 
@@ -28,19 +28,13 @@ fn begin(client: &Client, path: &str) -> Visit {
     visit
 }
 
-fn starts(probe: &Probe, begin: Instant) -> Vec<(String, u128)> {
-    let seen = probe.seen().into_iter();
-    seen.map(|s| (s.path, (s.at - begin).as_millis())).collect()
-}
-
 /// A page, its answer and its body.
 const PAGE: u128 = 2 * STEP.as_millis();
 
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_behind_it_goes_on() {
-    let (hosts, probe) = (hosts(), Probe::default());
-    let client = wrap("budget", &hosts, probe.clone());
-    let start = Instant::now();
+    let (hosts, site) = (hosts(), site());
+    let client = wrap("budget", &hosts, site.clone());
     get(&client, "/0").await.unwrap();
     let silent = begin(&client, "/silent");
     let behind = [visit(&client, "/1"), visit(&client, "/2")].map(tokio::spawn);
@@ -52,25 +46,21 @@ async fn whoever_waits_behind_it_goes_on() {
     let first = due + 1_000;
     let second = first + due;
     let expected = [("/0", 0), ("/1", first), ("/2", second)];
-    assert_eq!(
-        starts(&probe, start),
-        expected.map(|(p, at)| (p.into(), at))
-    );
+    assert_eq!(arrivals(&site, "/"), expected.map(|(p, at)| (p.into(), at)));
     assert_eq!(hosts.totals().waiting, 1, "it has kept its position");
     let last = tokio::spawn(visit(&client, "/3"));
     tokio::task::yield_now().await;
     assert_eq!(silent.await.unwrap(), 200);
     assert_eq!(last.await.unwrap().unwrap(), 200);
-    let order: Vec<_> = starts(&probe, start).into_iter().map(|s| s.0).collect();
+    let order: Vec<_> = arrivals(&site, "/").into_iter().map(|s| s.0).collect();
     assert_eq!(order, ["/0", "/1", "/2", "/silent", "/3"]);
     assert_eq!(hosts.totals().waiting, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_in_front_are_passed_one_after_the_other() {
-    let (hosts, probe) = (hosts(), Probe::default());
-    let client = wrap("budget", &hosts, probe.clone());
-    let start = Instant::now();
+    let (hosts, site) = (hosts(), site());
+    let client = wrap("budget", &hosts, site.clone());
     get(&client, "/0").await.unwrap();
     let silent: Vec<_> = (0..3)
         .map(|n| begin(&client, &format!("/silent/{n}")))
@@ -79,7 +69,7 @@ async fn many_in_front_are_passed_one_after_the_other() {
     assert_eq!(behind.await.unwrap().unwrap(), 200);
     // The others are called when the one before them was passed.
     let at = PAGE + DELAY.as_millis() + 1_000 + 2 * 500;
-    assert_eq!(starts(&probe, start)[1], (String::from("/1"), at));
+    assert_eq!(arrivals(&site, "/")[1], (String::from("/1"), at));
     drop(silent);
     assert_eq!(hosts.totals().waiting, 0);
 }
@@ -87,16 +77,15 @@ async fn many_in_front_are_passed_one_after_the_other() {
 #[tokio::test(start_paused = true)]
 async fn a_permit_that_is_given_back_goes_to_somebody_who_is_there() {
     for layer in ["budget", "retry_after"] {
-        let (hosts, probe) = (hosts(), Probe::default());
-        let client = wrap(layer, &hosts, probe.clone());
-        let start = Instant::now();
+        let (hosts, site) = (hosts(), site());
+        let client = wrap(layer, &hosts, site.clone());
         let busy = tokio::spawn(visit(&client, "/busy"));
         sleep(STEP + STEP / 4).await;
         let silent = begin(&client, "/silent");
         let behind = tokio::spawn(visit(&client, "/1"));
         busy.await.unwrap().unwrap();
         behind.await.unwrap().unwrap();
-        let all = starts(&probe, start);
+        let all = arrivals(&site, "/");
         let at = all.iter().find(|(path, _)| path == "/1").unwrap().1;
         assert!(at >= (STEP + Duration::from_secs(5)).as_millis(), "{all:?}");
         assert!(at <= (STEP + Duration::from_secs(9)).as_millis(), "{all:?}");
@@ -111,8 +100,8 @@ async fn deadlines_behind_it_hold() {
     let policy = HostPolicy::new()
         .latency_factor(0)
         .max_wait(Duration::from_secs(3));
-    let (hosts, probe) = (Hosts::new(policy), Probe::default());
-    let client = wrap("budget", &hosts, probe.clone());
+    let (hosts, site) = (Hosts::new(policy), site());
+    let client = wrap("budget", &hosts, site.clone());
     let held = tower::ServiceExt::oneshot(
         client.clone(),
         http::Request::get("http://site.example/0")
@@ -134,8 +123,8 @@ async fn deadlines_behind_it_hold() {
 
 #[tokio::test(start_paused = true)]
 async fn one_task_watches_a_line_and_ends_with_it() {
-    let (hosts, probe) = (hosts(), Probe::default());
-    let client = wrap("budget", &hosts, probe.clone());
+    let (hosts, site) = (hosts(), site());
+    let client = wrap("budget", &hosts, site.clone());
     let tasks = || {
         tokio::runtime::Handle::current()
             .metrics()
@@ -174,7 +163,7 @@ fn a_runtime_that_ends_takes_no_other_one_s_watch_with_it() {
     let (first, second) = (runtime(), runtime());
     let policy = HostPolicy::new().latency_factor(0);
     let hosts = Hosts::new(policy);
-    let client = wrap("budget", &hosts, Probe::default());
+    let client = wrap("budget", &hosts, site());
     let called = Arc::new(Called::default());
     let waker = Waker::from(Arc::clone(&called));
     let mut behind = visit(&client, "/1");

@@ -7,14 +7,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request};
+use http::Request;
 use http_body_util::{BodyExt, Empty};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 use tower_etiquette::conditional_cache::CacheStatus;
 use tower_etiquette::{Facts, Purpose, Refusal, Session};
 
-use crate::retention::{PAGE, World};
+use crate::retention::{Fixture, PAGE};
 
 type Fields = &'static [(&'static str, &'static str)];
 
@@ -30,10 +30,10 @@ fn asked(session: &Session, fields: Fields) -> Request<Empty<Bytes>> {
 }
 
 /// So many people ask at once, each with a session of his own; how many requests for the page the site has seen since.
-async fn requests(world: &World, people: usize, fields: Fields) -> usize {
+async fn requests(fixture: &Fixture, people: usize, fields: Fields) -> usize {
     let mut visits = JoinSet::new();
     for _ in 0..people {
-        let client = world.client.clone();
+        let client = fixture.client.clone();
         visits.spawn(async move {
             let session = Session::new();
             let answer = client.oneshot(asked(&session, fields)).await.unwrap();
@@ -43,14 +43,7 @@ async fn requests(world: &World, people: usize, fields: Fields) -> usize {
         });
     }
     visits.join_all().await;
-    pages(world).len()
-}
-
-/// The requests for the page.
-fn pages(world: &World) -> Vec<HeaderMap> {
-    let seen = world.seen.lock().unwrap();
-    let pages = seen.iter().filter(|(url, _)| url == PAGE);
-    pages.map(|(_, headers)| headers.clone()).collect()
+    fixture.pages().len()
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,14 +57,14 @@ async fn strangers_share_what_is_for_anybody() {
             &[("vary", "user-agent"), ("etag", "\"secret\"")],
         ),
     ] {
-        let world = World::new();
-        world.serve(200, fields);
-        let asked = requests(&world, 50, &[("accept", "text/html")]).await;
+        let fixture = Fixture::new();
+        fixture.serve(200, fields);
+        let asked = requests(&fixture, 50, &[("accept", "text/html")]).await;
         assert_eq!(asked, 1, "{what}");
-        world.nothing_was_kept(what);
+        fixture.nothing_was_kept(what);
         // It is kept for nobody: whoever comes later asks anew, and without a validator.
-        assert_eq!(requests(&world, 1, &[]).await, 2, "{what}");
-        assert!(!pages(&world)[1].contains_key("if-none-match"), "{what}");
+        assert_eq!(requests(&fixture, 1, &[]).await, 2, "{what}");
+        assert!(!fixture.pages()[1].is_conditional(), "{what}");
     }
 }
 
@@ -86,10 +79,10 @@ async fn what_is_for_one_is_shown_to_one() {
         // It demands to be asked about each time.
         &[("cache-control", "no-cache"), ("etag", "\"secret\"")],
     ] {
-        let world = World::new();
-        world.serve(200, fields);
-        assert_eq!(requests(&world, 5, &[]).await, 5, "{fields:?}");
-        world.nothing_was_kept(&format!("{fields:?}"));
+        let fixture = Fixture::new();
+        fixture.serve(200, fields);
+        assert_eq!(requests(&fixture, 5, &[]).await, 5, "{fields:?}");
+        fixture.nothing_was_kept(&format!("{fields:?}"));
     }
     for fields in [
         &[("cookie", "secret=1")][..],
@@ -98,31 +91,31 @@ async fn what_is_for_one_is_shown_to_one() {
         &[("cache-control", "no-cache")],
         &[("range", "bytes=0-")],
     ] {
-        let world = World::new();
-        world.serve(200, &[("cache-control", "max-age=600")]);
-        assert_eq!(requests(&world, 5, fields).await, 5, "{fields:?}");
-        world.nothing_was_kept(&format!("{fields:?}"));
+        let fixture = Fixture::new();
+        fixture.serve(200, &[("cache-control", "max-age=600")]);
+        assert_eq!(requests(&fixture, 5, fields).await, 5, "{fields:?}");
+        fixture.nothing_was_kept(&format!("{fields:?}"));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_crawl_and_a_person_do_not_share() {
-    let world = World::new();
-    world.serve(200, &[("etag", "\"secret\"")]);
-    tokio::join!(world.crawl(), requests(&world, 5, &[]));
-    let pages = pages(&world);
+    let fixture = Fixture::new();
+    fixture.serve(200, &[("etag", "\"secret\"")]);
+    tokio::join!(fixture.crawl(), requests(&fixture, 5, &[]));
+    let pages = fixture.pages();
     assert_eq!(pages.len(), 2);
-    assert_ne!(pages[0]["user-agent"], pages[1]["user-agent"]);
+    assert_ne!(pages[0].user_agent(), pages[1].user_agent());
 }
 
 /// A site that wants a pause is asked by nobody else, and each of them is told when to come back.
 #[tokio::test(start_paused = true)]
 async fn all_are_told_when_to_come_back() {
-    let world = World::new();
-    world.serve(429, &[("retry-after", "86400")]);
+    let fixture = Fixture::new();
+    fixture.serve(429, &[("retry-after", "86400")]);
     let mut visits = JoinSet::new();
     for _ in 0..5 {
-        let client = world.client.clone();
+        let client = fixture.client.clone();
         visits.spawn(async move {
             match client.oneshot(asked(&Session::new(), &[])).await {
                 Ok(answer) => Facts::of(&answer).unwrap().retry_at(),
@@ -133,8 +126,8 @@ async fn all_are_told_when_to_come_back() {
     for retry_at in visits.join_all().await {
         assert!(retry_at.is_some());
     }
-    assert_eq!(pages(&world).len(), 1);
-    world.nothing_was_kept("a pause");
+    assert_eq!(fixture.pages().len(), 1);
+    fixture.nothing_was_kept("a pause");
 }
 
 /// Whether `future` waits for something.
@@ -145,16 +138,16 @@ async fn waits<F: Future + Unpin>(future: &mut F) -> bool {
 /// The one who asked first may go away: the others are served all the same, by the same request.
 #[tokio::test(start_paused = true)]
 async fn whoever_gives_up_takes_nothing_from_the_others() {
-    let world = World::new();
-    world.serve(200, &[]);
+    let fixture = Fixture::new();
+    fixture.serve(200, &[]);
     let first = Session::new();
-    let mut leaving = Box::pin(world.client.clone().oneshot(asked(&first, &[])));
+    let mut leaving = Box::pin(fixture.client.clone().oneshot(asked(&first, &[])));
     // Until its request is under way: robots.txt takes a step before it.
     let step = Duration::from_millis(35);
     assert!(tokio::time::timeout(step, &mut leaving).await.is_err());
-    assert_eq!(pages(&world).len(), 1);
+    assert_eq!(fixture.pages().len(), 1);
     let second = Session::new();
-    let mut staying = Box::pin(world.client.clone().oneshot(asked(&second, &[])));
+    let mut staying = Box::pin(fixture.client.clone().oneshot(asked(&second, &[])));
     assert!(waits(&mut staying).await);
     drop(leaving);
     drop(first);
@@ -169,6 +162,6 @@ async fn whoever_gives_up_takes_nothing_from_the_others() {
     assert_eq!((collapsed, stored), (true, false));
     let body = answer.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(body, "a secret body");
-    assert_eq!(pages(&world).len(), 1);
-    world.nothing_was_kept("after one gave up");
+    assert_eq!(fixture.pages().len(), 1);
+    fixture.nothing_was_kept("after one gave up");
 }

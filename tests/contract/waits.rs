@@ -1,86 +1,30 @@
 //! Whether and how the layers let a request wait, in both orders: refusing instead, sending again, letting go.
 
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Method, Request, Response, header};
+use etiquette_tests::client::get;
+use etiquette_tests::paused;
+use etiquette_tests::site::{Answer, Site, SiteService};
+use http::{Method, Request, Response};
 use http_body_util::Empty;
-use tokio::time::{Instant, sleep};
-use tower::{Layer, Service, ServiceExt, service_fn};
+use tokio::time::sleep;
+use tower::{Layer, ServiceExt};
+use tower_etiquette::hosts::HostSnapshot;
 use tower_etiquette::{
-    BoxError, BoxedService, Facts, HostBudgetLayer, HostPolicy, HostSnapshot, Hosts, PausedClock,
-    Refusal, RetryAfterLayer,
+    BoxError, BoxedService, Facts, HostBudgetLayer, Hosts, Refusal, RetryAfterLayer,
 };
 
-use crate::probe::{Client, DELAY};
+use crate::site::{Client, DELAY, policy};
 
 const LATENCY: Duration = Duration::from_millis(100);
 
-/// What the site does with one request.
-#[derive(Clone, Copy, Debug)]
-enum Does {
-    Answers(u16),
-    AsksToWait(u16, u64),
-    Hangs,
-    Breaks,
-}
-
-/// A site that does one thing after the other, each of them at the same latency, and then serves pages.
-#[derive(Clone, Debug)]
-struct Site {
-    begin: Instant,
-    script: Arc<Mutex<Vec<Does>>>,
-    arrivals: Arc<Mutex<Vec<u128>>>,
-}
-
-impl Site {
-    fn new(mut script: Vec<Does>) -> Self {
-        script.reverse();
-        Self {
-            begin: Instant::now(),
-            script: Arc::new(Mutex::new(script)),
-            arrivals: Arc::default(),
-        }
-    }
-
-    /// When requests arrived, in milliseconds since the site is there.
-    fn arrivals(&self) -> Vec<u128> {
-        self.arrivals.lock().unwrap().clone()
-    }
-
-    async fn answer(self) -> Result<Response<Empty<Bytes>>, BoxError> {
-        let at = self.begin.elapsed().as_millis();
-        self.arrivals.lock().unwrap().push(at);
-        let does = self.script.lock().unwrap().pop();
-        sleep(LATENCY).await;
-        let mut response = Response::builder();
-        match does.unwrap_or(Does::Answers(200)) {
-            Does::Answers(status) => response = response.status(status),
-            Does::AsksToWait(status, seconds) => {
-                response = response.status(status).header(header::RETRY_AFTER, seconds);
-            }
-            Does::Hangs => std::future::pending::<()>().await,
-            Does::Breaks => return Err("the connection broke".into()),
-        }
-        Ok(response.body(Empty::new())?)
-    }
-
-    fn service(
-        &self,
-    ) -> impl Service<
-        Request<Empty<Bytes>>,
-        Response = Response<Empty<Bytes>>,
-        Error = BoxError,
-        Future: Send,
-    > + Clone
-    + Send
-    + Sync
-    + use<> {
-        let site = self.clone();
-        service_fn(move |_| site.clone().answer())
-    }
+/// A site that gives one answer after the other, each of them at the same latency, and then serves pages.
+fn site(answers: Vec<Answer>) -> SiteService {
+    let pages = answers.into_iter().chain([Answer::status(200)]);
+    let answers: Vec<_> = pages.map(|answer| answer.after(LATENCY)).collect();
+    Site::builder().otherwise(answers).in_process()
 }
 
 /// The outer layer's name, and whether both hold the same hosts.
@@ -112,26 +56,18 @@ const ORDERS: [Order; 4] = [
 struct Stack {
     client: Client,
     budget: Hosts,
-    site: Site,
-}
-
-fn policy() -> HostPolicy {
-    HostPolicy::new()
-        .min_delay(DELAY)
-        .latency_factor(0)
-        .jitter(0.0, 0.0)
+    site: SiteService,
 }
 
 impl Order {
     fn stack(
         self,
-        script: Vec<Does>,
+        answers: Vec<Answer>,
         retry: impl FnOnce(RetryAfterLayer) -> RetryAfterLayer,
         budget: impl FnOnce(HostBudgetLayer) -> HostBudgetLayer,
     ) -> Stack {
-        let site = Site::new(script);
-        let wall = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
-        let clock = Arc::new(PausedClock::new(wall));
+        let site = site(answers);
+        let clock = paused::clock_at(1_000_000);
         let new = || {
             let hosts = Hosts::builder().policy(policy());
             hosts.clock(Arc::clone(&clock) as _).build()
@@ -141,8 +77,8 @@ impl Order {
         let retry = retry(RetryAfterLayer::new(others));
         let budget = budget(HostBudgetLayer::new(hosts.clone()));
         let client = match self.outer {
-            "budget" => BoxedService::new(budget.layer(retry.layer(site.service()))),
-            _ => BoxedService::new(retry.layer(budget.layer(site.service()))),
+            "budget" => BoxedService::new(budget.layer(retry.layer(site.clone()))),
+            _ => BoxedService::new(retry.layer(budget.layer(site.clone()))),
         };
         Stack {
             client,
@@ -169,9 +105,13 @@ impl Stack {
 
     /// The kind of a refusal, and how many milliseconds after the start of the site to come back.
     async fn refused(&self) -> (&'static str, Option<u128>) {
-        let before = self.site.arrivals().len();
+        let before = self.site.log().arrived_at().len();
         let error = self.get().await.unwrap_err();
-        assert_eq!(self.site.arrivals().len(), before, "nothing was sent");
+        assert_eq!(
+            self.site.log().arrived_at().len(),
+            before,
+            "nothing was sent"
+        );
         let refusal = Refusal::find(&*error).expect("a refusal");
         let wall = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
         let retry_at = refusal.retry_at();
@@ -189,7 +129,7 @@ impl Stack {
 async fn who_never_waits_is_told_when_to_come_back() {
     for order in ORDERS {
         let stack = order.stack(
-            vec![Does::Answers(200), Does::AsksToWait(429, 30)],
+            vec![Answer::status(200), Answer::retry_after(429, 30)],
             |retry| retry.never_wait().attempts(NonZeroU32::MIN),
             HostBudgetLayer::never_wait,
         );
@@ -206,7 +146,11 @@ async fn who_never_waits_is_told_when_to_come_back() {
         assert_eq!(stack.refused().await, told, "{order:?}");
         sleep(Duration::from_millis(1)).await;
         assert_eq!(stack.get().await.unwrap(), 200, "{order:?}");
-        assert_eq!(stack.site.arrivals(), [0, 1_100, 31_200], "{order:?}");
+        assert_eq!(
+            stack.site.log().arrived_at(),
+            [0, 1_100, 31_200],
+            "{order:?}"
+        );
         assert_eq!(stack.budget.totals().in_flight, 0, "{order:?}");
     }
 }
@@ -215,12 +159,12 @@ async fn who_never_waits_is_told_when_to_come_back() {
 async fn who_never_waits_does_not_wait_for_a_permit_either() {
     for order in ORDERS {
         let stack = order.stack(
-            vec![Does::Hangs],
+            vec![Answer::never()],
             RetryAfterLayer::never_wait,
             HostBudgetLayer::never_wait,
         );
         let client = stack.client.clone();
-        let request = Request::get("http://a/").body(Empty::new()).unwrap();
+        let request = get("http://a/");
         let hangs = tokio::spawn(client.oneshot(request));
         sleep(Duration::from_secs(5)).await;
         // The delay is over; when the permit comes back nobody knows, but not before a further delay has passed.
@@ -229,7 +173,7 @@ async fn who_never_waits_does_not_wait_for_a_permit_either() {
         hangs.abort();
         sleep(Duration::from_secs(1)).await;
         assert_eq!(stack.get().await.unwrap(), 200, "{order:?}");
-        assert_eq!(stack.site.arrivals(), [0, 6_000], "{order:?}");
+        assert_eq!(stack.site.log().arrived_at(), [0, 6_000], "{order:?}");
     }
 }
 
@@ -238,7 +182,7 @@ async fn who_never_waits_does_not_wait_for_a_permit_either() {
 async fn each_layer_refuses_for_itself() {
     for order in ORDERS {
         let budget_alone = order.stack(
-            vec![Does::AsksToWait(429, 30)],
+            vec![Answer::retry_after(429, 30)],
             |retry| retry.attempts(NonZeroU32::MIN),
             HostBudgetLayer::never_wait,
         );
@@ -246,13 +190,17 @@ async fn each_layer_refuses_for_itself() {
         if order.outer == "retry_after" && !order.shared {
             // The retry layer waits for the end of the pause by itself, the budget has nothing to refuse then.
             assert_eq!(budget_alone.get().await.unwrap(), 200, "{order:?}");
-            assert_eq!(budget_alone.site.arrivals(), [0, 30_100], "{order:?}");
+            assert_eq!(
+                budget_alone.site.log().arrived_at(),
+                [0, 30_100],
+                "{order:?}"
+            );
         } else {
             let told = budget_alone.refused().await;
             assert_eq!(told, ("paused", Some(30_100)), "{order:?}");
         }
         let retry_alone = order.stack(
-            vec![Does::AsksToWait(429, 30)],
+            vec![Answer::retry_after(429, 30)],
             |retry| retry.never_wait().attempts(NonZeroU32::MIN),
             |budget| budget,
         );
@@ -263,7 +211,11 @@ async fn each_layer_refuses_for_itself() {
         } else {
             // The budget queues: it holds the hosts that the retry layer holds, or comes first.
             assert_eq!(retry_alone.get().await.unwrap(), 200, "{order:?}");
-            assert_eq!(retry_alone.site.arrivals(), [0, 30_100], "{order:?}");
+            assert_eq!(
+                retry_alone.site.log().arrived_at(),
+                [0, 30_100],
+                "{order:?}"
+            );
         }
     }
 }
@@ -276,7 +228,7 @@ async fn a_retry_that_may_not_wait_hands_the_refusal_on() {
             shared,
         };
         let stack = order.stack(
-            vec![Does::AsksToWait(503, 7)],
+            vec![Answer::retry_after(503, 7)],
             RetryAfterLayer::never_wait,
             HostBudgetLayer::never_wait,
         );
@@ -286,18 +238,18 @@ async fn a_retry_that_may_not_wait_hands_the_refusal_on() {
             "paused",
             "{order:?}"
         );
-        assert_eq!(stack.site.arrivals(), [0], "{order:?}");
+        assert_eq!(stack.site.log().arrived_at(), [0], "{order:?}");
     }
 }
 
 /// The first failure costs a delay, the second in a row a pause of 30 s: that is what each attempt waits for.
 #[tokio::test(start_paused = true)]
 async fn failures_are_sent_again_where_that_is_wanted() {
-    for failure in [Does::Breaks, Does::Answers(500), Does::Answers(502)] {
+    for failure in [Answer::hang_up(), Answer::status(500), Answer::status(502)] {
         for order in ORDERS {
             let told = format!("{failure:?} {order:?}");
             let stack = order.stack(
-                vec![failure, failure],
+                vec![failure.clone(), failure.clone()],
                 |retry| retry.retry_failures(true),
                 |budget| budget,
             );
@@ -306,16 +258,16 @@ async fn failures_are_sent_again_where_that_is_wanted() {
                 // A retry below the budget would pass it by: the failure is handed on.
                 match outcome {
                     Ok(response) => assert!(response.status().is_server_error(), "{told}"),
-                    Err(error) => assert_eq!(error.to_string(), "the connection broke", "{told}"),
+                    Err(error) => assert_eq!(error.to_string(), "the site hangs up", "{told}"),
                 }
-                assert_eq!(stack.site.arrivals(), [0], "{told}");
+                assert_eq!(stack.site.log().arrived_at(), [0], "{told}");
                 continue;
             }
             let response = outcome.unwrap();
             assert_eq!(response.status(), 200, "{told}");
             assert_eq!(Facts::of(&response).unwrap().attempts(), 3, "{told}");
             // 100 ms of latency and a delay; 100 ms again, and the pause.
-            assert_eq!(stack.site.arrivals(), [0, 1_100, 31_200], "{told}");
+            assert_eq!(stack.site.log().arrived_at(), [0, 1_100, 31_200], "{told}");
         }
     }
 }
@@ -327,19 +279,19 @@ async fn failures_are_sent_again_three_times_at_most_and_only_if_idempotent() {
             let told = format!("{method} {order:?}");
             let below = order.outer == "budget";
             let stack = order.stack(
-                vec![Does::Answers(500); 9],
+                vec![Answer::status(500); 9],
                 |retry| retry.retry_failures(true),
                 |budget| budget,
             );
             let response = stack.send(method).await.unwrap();
             assert_eq!(response.status(), 500, "{told}");
             let sent = if below { 1 } else { attempts };
-            assert_eq!(stack.site.arrivals().len(), sent, "{told}");
+            assert_eq!(stack.site.log().arrived_at().len(), sent, "{told}");
         }
-        let stack = order.stack(vec![Does::Breaks; 9], |retry| retry, |budget| budget);
+        let stack = order.stack(vec![Answer::hang_up(); 9], |retry| retry, |budget| budget);
         assert!(stack.get().await.is_err(), "{order:?}");
         assert_eq!(
-            stack.site.arrivals(),
+            stack.site.log().arrived_at(),
             [0],
             "not without being asked: {order:?}"
         );
@@ -356,7 +308,7 @@ async fn a_start_is_counted_once() {
         }
         // Both layers had stamped the start before they knew of each other.
         let stack = order.stack(
-            vec![Does::AsksToWait(429, 5)],
+            vec![Answer::retry_after(429, 5)],
             |retry| retry.attempts(NonZeroU32::MIN),
             |budget| budget,
         );
@@ -365,12 +317,11 @@ async fn a_start_is_counted_once() {
     }
     // Alone the retry layer counts.
     let hosts = Hosts::new(policy());
-    let site = Site::new(vec![]);
-    let client: Client =
-        BoxedService::new(RetryAfterLayer::new(hosts.clone()).layer(site.service()));
+    let site = site(vec![]);
+    let client: Client = BoxedService::new(RetryAfterLayer::new(hosts.clone()).layer(site.clone()));
     let uri = "http://a/".parse().unwrap();
     for started in 1..=2 {
-        let request = Request::get("http://a/").body(Empty::new()).unwrap();
+        let request = get("http://a/");
         client.clone().oneshot(request).await.unwrap();
         let snapshot = hosts.snapshot(&uri).unwrap().unwrap();
         assert_eq!(snapshot.started, started);
@@ -381,34 +332,34 @@ async fn a_start_is_counted_once() {
 #[tokio::test(start_paused = true)]
 async fn the_pace_that_is_learnt_counts_a_start_once() {
     let hosts = Hosts::new(policy().min_delay(Duration::ZERO));
-    let site = Site::new(vec![Does::AsksToWait(429, 5)]);
-    let budget = HostBudgetLayer::new(hosts.clone()).layer(site.service());
+    let site = site(vec![Answer::retry_after(429, 5)]);
+    let budget = HostBudgetLayer::new(hosts.clone()).layer(site.clone());
     let retry = RetryAfterLayer::new(hosts.clone()).attempts(NonZeroU32::MIN);
     let client: Client = BoxedService::new(retry.layer(budget));
-    let request = Request::get("http://a/").body(Empty::new()).unwrap();
+    let request = get("http://a/");
     client.oneshot(request).await.unwrap();
     let snapshot = hosts.snapshot(&"http://a/".parse().unwrap());
     let pace = snapshot.unwrap().unwrap().pace;
     assert_eq!(pace.delay, Duration::from_secs(2));
 }
 
-/// A pause that only a retry layer below a budget knows of holds what the budget lets go, and does not let it go in one
-/// heap afterwards.
+/// A pause that only a retry layer below a budget knows of holds what the budget lets go, and does not let it go all at
+/// once afterwards.
 #[tokio::test(start_paused = true)]
 async fn what_is_held_below_a_budget_is_let_go_by_its_delay() {
     let (outer, inner) = (
         Hosts::new(policy().max_in_flight(NonZeroU32::new(3).unwrap())),
         Hosts::new(policy()),
     );
-    let site = Site::new(vec![Does::AsksToWait(429, 10)]);
+    let site = site(vec![Answer::retry_after(429, 10)]);
     // Another stack learns of the pause: the budget of this one never hears of it.
     let retry = RetryAfterLayer::new(inner).attempts(NonZeroU32::MIN);
-    let other: Client = BoxedService::new(retry.clone().layer(site.service()));
-    let request = || Request::get("http://a/").body(Empty::new()).unwrap();
+    let other: Client = BoxedService::new(retry.clone().layer(site.clone()));
+    let request = || get("http://a/");
     let response = other.oneshot(request()).await.unwrap();
     assert_eq!(response.status(), 429);
     let budget = HostBudgetLayer::new(outer.clone());
-    let client: Client = BoxedService::new(budget.layer(retry.layer(site.service())));
+    let client: Client = BoxedService::new(budget.layer(retry.layer(site.clone())));
     let all: Vec<_> = (0..5)
         .map(|_| tokio::spawn(client.clone().oneshot(request())))
         .collect();
@@ -417,6 +368,6 @@ async fn what_is_held_below_a_budget_is_let_go_by_its_delay() {
     }
     // Three were under way when the pause ended at 10.1 s, each of them a delay after the one before.
     let expected = [0, 10_100, 11_100, 12_100, 13_100, 14_100];
-    assert_eq!(site.arrivals(), expected);
+    assert_eq!(site.log().arrived_at(), expected);
     assert_eq!(outer.totals().in_flight, 0);
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use etiquette_core::Origin;
-use etiquette_core::decide::cache_policy::Selecting;
+use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::decide::host::{
     HostPolicy, HostRecord, HostResponse, HostState, ResponseRecord, Signal,
 };
@@ -42,7 +42,7 @@ fn robots() -> StoredRobots {
             confirmed: SystemTime::UNIX_EPOCH + Duration::from_secs(1_784_550_000),
             life: Duration::from_secs(3_600),
         }),
-        failing: None,
+        failure: None,
     }
 }
 
@@ -177,4 +177,22 @@ fn a_folder_that_is_none_is_an_error_that_names_it() {
     assert!(matches!(refused, DiskError::Unusable(..)));
     assert!(refused.to_string().contains(&path.display().to_string()));
     assert!(std::error::Error::source(&refused).is_some());
+}
+
+/// A fuzzer that begins with seeds that are refused at their first byte finds nothing behind it.
+#[test]
+fn the_seeds_of_the_fuzzer_are_records() {
+    let seed = |name: &str| {
+        let folder = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../crates/etiquette-core/fuzz/corpus/records"
+        );
+        std::fs::read(Path::new(folder).join(name)).unwrap()
+    };
+    let head = StoredResponse::decode(&seed("head")).unwrap();
+    assert_eq!(head.headers()["etag"], "\"a\"");
+    let host = HostRecord::decode(&seed("host")).unwrap();
+    assert_eq!(host.backoff_level(), 1);
+    let robots = StoredRobots::decode(&seed("robots"), Some(Bytes::new()));
+    assert!(robots.copy.is_some() && robots.failure.is_some());
 }

@@ -14,7 +14,8 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use tower::{Service, ServiceExt, service_fn};
-use tower_etiquette::{BoxError, Etiquette, HostPolicy, Hosts, HostsBuilder, Identity, Refusal};
+use tower_etiquette::hosts::HostsBuilder;
+use tower_etiquette::{BoxError, Etiquette, HostPolicy, Hosts, Identity, Refusal};
 
 type Body = Full<Bytes>;
 

@@ -2,28 +2,14 @@
 //!
 //! 1,000 cases; `ETIQUETTE_CASES=100000` plays as many as it says.
 
-// The timelines of the vectors look at more than these do.
-#[allow(dead_code)]
-#[path = "../vectors/retry_after/run.rs"]
-mod run;
-#[allow(dead_code)]
-#[path = "../vectors/retry_after/scenario.rs"]
-mod scenario;
-#[allow(dead_code)]
-#[path = "../vectors/retry_after/site.rs"]
-mod site;
-
 mod api;
 #[path = "../compare/src/scale/sim.rs"]
 mod sim;
 
+use etiquette_tests::timeline::{Arrangement, Observed, ObservedRequest, Scenario, play};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
-
-use run::{Arrangement, Played, play};
-use scenario::Scenario;
-use site::Arrival;
 
 /// Timers have a resolution of one millisecond.
 const EPSILON: f64 = 0.003;
@@ -43,9 +29,10 @@ fn never_sooner_whatever_happens() {
         ..Config::default()
     });
     let outcome = runner.run(&(timeline(), arrangement()), |(row, arrangement)| {
-        let scenario = Scenario::read(&row, &defaults());
-        let played = play(&scenario, arrangement);
-        judge(&scenario, &played).map_err(|why| TestCaseError::fail(format!("{why}, {played:?}")))
+        let scenario = Scenario::read(&row, &defaults()).map_err(TestCaseError::fail)?;
+        let observed = play(&scenario, arrangement).map_err(TestCaseError::fail)?;
+        judge(&scenario, &observed)
+            .map_err(|why| TestCaseError::fail(format!("{why}, {observed:?}")))
     });
     if let Err(failure) = outcome {
         panic!("{failure}");
@@ -76,8 +63,8 @@ fn ten_thousand_hosts_are_owed_nothing() {
 
 fn defaults() -> Value {
     json!({
-        "cap": 1, "min_gap": 1.0, "default_pause": 60, "default_pause_503": 30, "latency": 0.1, "body_time": 0,
-        "queue_per_host": 40, "latency_scaling": false, "max_wait_user": 10,
+        "max_in_flight": 1, "min_delay": 1.0, "default_pause": 60, "default_pause_503": 30, "latency": 0.1, "body_time": 0,
+        "queue_limit": 40, "latency_scaling": false, "max_wait_user": 10,
     })
 }
 
@@ -103,9 +90,9 @@ fn timeline() -> impl Strategy<Value = Value> {
         any::<bool>(),
         any::<bool>(),
     )
-        .prop_map(|(cap, min_delay, max_wait, scaling, retry)| {
+        .prop_map(|(max_in_flight, min_delay, max_wait, scaling, retry)| {
             json!({
-                "cap": cap, "min_gap": min_delay, "max_wait": max_wait, "latency_scaling": scaling,
+                "max_in_flight": max_in_flight, "min_delay": min_delay, "max_wait": max_wait, "latency_scaling": scaling,
                 "auto_retry": retry,
             })
         });
@@ -118,6 +105,7 @@ fn timeline() -> impl Strategy<Value = Value> {
         .prop_map(|(config, submit, origin, events)| {
             json!({
                 "id": "random", "config": config, "submit": submit, "origin": origin, "events": events,
+                "expect": [],
             })
         })
 }
@@ -186,15 +174,22 @@ fn event() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn judge(scenario: &Scenario, played: &Played) -> Result<(), String> {
-    if played.unfinished > 0 {
-        return Err(format!("{} requests hang", played.unfinished));
+fn judge(scenario: &Scenario, observed: &Observed) -> Result<(), String> {
+    if observed.unfinished > 0 {
+        return Err(format!("{} requests hang", observed.unfinished));
     }
-    if played.left != (0, 0) {
-        return Err(format!("{:?} are left under way and waiting", played.left));
+    if observed.left != (0, 0) {
+        return Err(format!(
+            "{:?} are left under way and waiting",
+            observed.left
+        ));
     }
     for host in ["a", "b"] {
-        let arrivals: Vec<_> = played.arrivals.iter().filter(|a| a.host == host).collect();
+        let arrivals: Vec<_> = observed
+            .requests
+            .iter()
+            .filter(|a| a.host == host)
+            .collect();
         pauses_hold(scenario, &arrivals)?;
         delays_hold(scenario, &arrivals)?;
         permits_hold(scenario, &arrivals)?;
@@ -205,7 +200,11 @@ fn judge(scenario: &Scenario, played: &Played) -> Result<(), String> {
 }
 
 /// The wait that an answer asks for, if it asks its host to be left alone.
-fn asked(scenario: &Scenario, arrivals: &[&Arrival], index: usize) -> Option<(f64, f64, u64)> {
+fn asked(
+    scenario: &Scenario,
+    arrivals: &[&ObservedRequest],
+    index: usize,
+) -> Option<(f64, f64, u64)> {
     let arrival = arrivals[index];
     let head = arrival.head?;
     let number = index as u64 + 1;
@@ -225,7 +224,7 @@ fn asked(scenario: &Scenario, arrivals: &[&Arrival], index: usize) -> Option<(f6
     (status >= 300 && wait > 0.0).then_some((head, wait, status))
 }
 
-fn pauses_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
+fn pauses_hold(scenario: &Scenario, arrivals: &[&ObservedRequest]) -> Result<(), String> {
     for index in 0..arrivals.len() {
         let Some((head, wait, status)) = asked(scenario, arrivals, index) else {
             continue;
@@ -243,9 +242,9 @@ fn pauses_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String>
     Ok(())
 }
 
-fn delays_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
-    let delay = scenario.number("min_gap").expect("a delay");
-    let one_permit = scenario.number("cap") == Some(1.0);
+fn delays_hold(scenario: &Scenario, arrivals: &[&ObservedRequest]) -> Result<(), String> {
+    let delay = scenario.number("min_delay").expect("a delay");
+    let one_permit = scenario.number("max_in_flight") == Some(1.0);
     for pair in arrivals.windows(2) {
         if pair[1].at - pair[0].at < delay - EPSILON {
             return Err(format!("starts at {} and {}", pair[0].at, pair[1].at));
@@ -258,8 +257,8 @@ fn delays_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String>
     Ok(())
 }
 
-fn permits_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
-    let permits = scenario.number("cap").expect("max_in_flight") as usize;
+fn permits_hold(scenario: &Scenario, arrivals: &[&ObservedRequest]) -> Result<(), String> {
+    let permits = scenario.number("max_in_flight").expect("a number") as usize;
     for arrival in arrivals {
         let under_way = arrivals
             .iter()
@@ -278,8 +277,8 @@ fn permits_hold(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String
 }
 
 /// From a 429 or 503 to a minute after its pause at least, the delay is twice the configured one.
-fn slower_afterwards(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
-    let delay = scenario.number("min_gap").expect("a delay");
+fn slower_afterwards(scenario: &Scenario, arrivals: &[&ObservedRequest]) -> Result<(), String> {
+    let delay = scenario.number("min_delay").expect("a delay");
     for index in 0..arrivals.len() {
         let Some((head, wait, 429 | 503)) = asked(scenario, arrivals, index) else {
             continue;
@@ -299,7 +298,10 @@ fn slower_afterwards(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), S
     Ok(())
 }
 
-fn first_come_first_served(scenario: &Scenario, arrivals: &[&Arrival]) -> Result<(), String> {
+fn first_come_first_served(
+    scenario: &Scenario,
+    arrivals: &[&ObservedRequest],
+) -> Result<(), String> {
     if scenario.flag("auto_retry") {
         // A retry comes a second time.
         return Ok(());

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use etiquette_core::Origin;
-use etiquette_core::decide::cache_policy::{Extent, Received, Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Extent, InitialAge, Selecting, StoredResponse};
 use etiquette_core::decide::host::{HostPolicy, StartOptions};
 use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
 use etiquette_core::store::host::{
@@ -39,7 +39,7 @@ pub(crate) fn copy(outcome: StoredOutcome) -> StoredRobots {
             confirmed: second(1_796_076_000),
             life: Duration::from_secs(3_600),
         }),
-        failing: None,
+        failure: None,
     }
 }
 
@@ -51,7 +51,7 @@ async fn one_process_reads_robots_txt_for_all() {
     let store = |_| {
         RedisStore::builder(server.url())
             .namespace(server.namespace())
-            .reading_time(LEASE)
+            .robots_lease(LEASE)
             .build()
     };
     let (one, two) = (store(1).unwrap(), store(2).unwrap());
@@ -96,8 +96,8 @@ pub(crate) fn head(etag: &str, language: Option<&str>) -> StoredResponse {
     headers.append("x-two", "2".parse().unwrap());
     let value = language.map(|language| language.as_bytes().into());
     let selecting = Selecting::from_fields([("accept-language".into(), value)]);
-    let received = Received {
-        at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000),
+    let initial_age = InitialAge {
+        response_time: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000),
         age: Duration::from_secs(3),
     };
     StoredResponse::restore(
@@ -106,7 +106,7 @@ pub(crate) fn head(etag: &str, language: Option<&str>) -> StoredResponse {
         headers,
         selecting,
         Extent::Whole,
-        received,
+        initial_age,
     )
 }
 
@@ -140,7 +140,7 @@ async fn responses_come_back_whole_on_another_node() {
         .find(|v| v.head.selecting() == german.selecting())
         .unwrap();
     assert_eq!(found.head.headers(), german.headers());
-    assert_eq!(found.head.received(), german.received());
+    assert_eq!(found.head.initial_age(), german.initial_age());
     assert_eq!(found.head.version(), Version::HTTP_2);
     assert_eq!(found.length, large.len() as u64);
     assert_eq!(

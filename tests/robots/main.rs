@@ -13,9 +13,11 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tokio::time::{Instant, advance, sleep, timeout};
 use tower::{Layer, Service, ServiceExt};
+use tower_etiquette::purpose::RobotsScope;
+use tower_etiquette::robots::Robots;
 use tower_etiquette::{
-    BoxError, Clock, Etiquette, HostPolicy, Hosts, Identity, PausedClock, Purpose, Refusal, Robots,
-    RobotsLayer, RobotsScope, Session,
+    BoxError, Clock, Etiquette, HostPolicy, Hosts, Identity, PausedClock, Purpose, Refusal,
+    RobotsLayer, Session,
 };
 
 type Body = Full<Bytes>;
@@ -419,7 +421,7 @@ async fn a_user_fetch_is_bound_by_a_group_that_names_it() {
     let fetch = |url: &str| {
         let mut request = page(url);
         let user_agent = identity()
-            .user_agent(tower_etiquette::PurposeKind::UserFetch)
+            .user_agent(tower_etiquette::purpose::PurposeKind::UserFetch)
             .clone();
         request.headers_mut().insert("user-agent", user_agent);
         let grant = session.grant(&url.parse().unwrap()).unwrap();

@@ -1,48 +1,143 @@
 //! The cache's own timelines, played on a fake clock in the modes that each names.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use etiquette_core::decide::cache_policy::CacheStatus;
-use etiquette_tests::vectors::{Report, rows};
+use etiquette_tests::paused;
+use etiquette_tests::site::{Answer, Entry, Script, Site, SiteService};
+use etiquette_tests::vectors::Kind::{Any, Flag, List, Number, Object, Text};
+use etiquette_tests::vectors::{
+    Kind, Report, RowResult, Vectors, any_text, list, only_keys, optional, text, unknown, whole,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
-use http_body::{Body, Frame, SizeHint};
+use http_body::Body;
 use http_body_util::{BodyExt, Empty};
 use serde_json::Value;
 use tokio::time::Instant;
-use tower::{Service, ServiceExt, service_fn};
+use tower::{Service, ServiceExt};
 use tower_etiquette::conditional_cache::{ConditionalCacheLayer, MemoryStore};
 use tower_etiquette::{BoxError, Facts, PausedClock};
 use tower_layer::Layer;
 
+const FILE: &str = "cases.json";
+
 #[test]
 fn cache() {
+    play(&Vectors::from_env()).finish();
+}
+
+pub(crate) fn play(vectors: &Vectors) -> Report {
     let mut report = Report::new("cache");
-    for row in rows("cache/cases.json", "cases") {
-        let id = row["id"].as_str().unwrap();
-        for mode in ["private", "shared"] {
-            if row["cache"] == mode || row["cache"] == "any" {
-                // A row of an unknown shape fails alone.
-                let played = AssertUnwindSafe(|| in_paused_time(play(&row, mode == "shared")));
-                let outcome = catch_unwind(played).unwrap_or_else(|_| Err("it panicked".into()));
-                report.row("cases.json", &format!("{id} ({mode})"), outcome);
+    for row in vectors.rows("cache/cases.json", "cases") {
+        let modes: &[&str] = match row["cache"].as_str() {
+            Some("any") => &["private", "shared"],
+            Some("private") => &["private"],
+            Some("shared") => &["shared"],
+            _ => {
+                report.play(FILE, &row, |row| {
+                    Err(unknown(format_args!("the cache {}", row["cache"])))
+                });
+                continue;
+            }
+        };
+        for &mode in modes {
+            let id = format!("{} ({mode})", row["id"].as_str().unwrap_or("?"));
+            report.play_as(FILE, &id, || {
+                check_keys(&row)?;
+                paused::run(steps(&row, mode == "shared"))
+            });
+        }
+    }
+    report
+}
+
+const ROW: &[(&str, Kind)] = &[
+    ("id", Text),
+    ("cache", Text),
+    ("check", Object),
+    ("config", Object),
+    ("refetch_origin", Object),
+    ("steps", List),
+];
+
+const STEP: &[(&str, Kind)] = &[
+    ("action", Text),
+    ("at", Number),
+    ("expect", Object),
+    ("origin", Object),
+    ("repeat", Number),
+    ("request", Object),
+];
+
+const REQUEST: &[(&str, Kind)] = &[
+    ("headers", Any),
+    ("method", Text),
+    ("path", Text),
+    ("url", Text),
+];
+
+const ORIGIN: &[(&str, Kind)] = &[
+    ("body", Any),
+    ("chunked", Flag),
+    ("delay", Number),
+    ("disconnect", Flag),
+    ("headers", Any),
+    ("status", Number),
+    ("truncated", Flag),
+];
+
+const EXPECT: &[(&str, Kind)] = &[
+    ("background", Number),
+    ("body", Any),
+    ("body_by_status", Object),
+    ("body_error", Flag),
+    ("forwarded_headers", Any),
+    ("from", Any),
+    ("header_max", Any),
+    ("headers", Any),
+    ("headers_missing", List),
+    ("not_body", Any),
+    ("read_bytes", Number),
+    ("refetch_allowed", Flag),
+    ("status", Number),
+    ("status_in", List),
+    ("within", Number),
+];
+
+/// Fails where the row has a key that is not read.
+fn check_keys(row: &Value) -> RowResult {
+    only_keys(row, "the row", ROW)?;
+    only_keys(&row["config"], "config", &[("default_ttl", Number)])?;
+    only_keys(&row["check"], "check", &[("store_size_ratio_max", Number)])?;
+    only_keys(&row["refetch_origin"], "refetch_origin", ORIGIN)?;
+    for step in list(row, "steps")? {
+        only_keys(step, "a step", STEP)?;
+        match step["action"].as_str() {
+            None => {}
+            // A memory store has no clean-up and nothing to reopen.
+            Some("store_maintenance_and_reopen") => continue,
+            Some(other) => return Err(unknown(format_args!("the action {other:?}"))),
+        }
+        only_keys(&step["request"], "request", REQUEST)?;
+        only_keys(&step["origin"], "origin", ORIGIN)?;
+        only_keys(&step["expect"], "expect", EXPECT)?;
+        for from in accepted(&step["expect"])? {
+            if !["cache", "none", "origin", "stale", "validated"].contains(&from) {
+                return Err(unknown(format_args!("from {from:?}")));
             }
         }
     }
-    report.finish();
+    Ok(())
 }
 
-fn in_paused_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap()
-        .block_on(work)
+/// Where the answer may come from.
+fn accepted(expect: &Value) -> Result<Vec<&str>, String> {
+    match &expect["from"] {
+        Value::String(one) => Ok(vec![one]),
+        _ => list(expect, "from")?.iter().map(any_text).collect(),
+    }
 }
 
 /// Sunday, 6 November 1994, as in every example of the RFCs.
@@ -50,118 +145,103 @@ fn wall() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)
 }
 
-/// What the origin has to answer now, and what it was asked.
-#[derive(Clone, Default)]
-struct Origin(Arc<Mutex<Script>>);
+/// The origin of a row: what it has to answer now, and what it was asked in this step.
+#[derive(Clone)]
+struct Origin {
+    service: SiteService,
+    step: Arc<Mutex<Step>>,
+}
 
 #[derive(Default)]
-struct Script {
+struct Step {
     answer: Value,
+    /// The answer to a second request that is not conditional, if it has one of its own.
     again: Value,
-    asked: Vec<(HeaderMap, Option<u16>)>,
+    /// How many requests were before it.
+    before: usize,
+    asked: usize,
 }
 
 impl Origin {
-    async fn answer(
-        self,
-        start: Instant,
-        request: Request<Empty<Bytes>>,
-    ) -> Result<Response<Scripted>, BoxError> {
-        let answer = {
-            let mut script = self.0.lock().unwrap();
-            let conditional = ["if-none-match", "if-modified-since"]
-                .iter()
-                .any(|name| request.headers().contains_key(*name));
-            let first = script.asked.is_empty();
-            let answer = if first || conditional || script.again.is_null() {
-                script.answer.clone()
-            } else {
-                script.again.clone()
-            };
-            let status = answer["status"].as_u64().map(|s| u16::try_from(s).unwrap());
-            script.asked.push((request.headers().clone(), status));
-            answer
+    fn new() -> Self {
+        let step: Arc<Mutex<Step>> = Arc::default();
+        let script = {
+            let step = Arc::clone(&step);
+            Script::call(move |arrival| {
+                let mut step = step.lock().unwrap();
+                let conditional = ["if-none-match", "if-modified-since"]
+                    .iter()
+                    .any(|name| arrival.headers.contains_key(*name));
+                let first = step.asked == 0;
+                step.asked += 1;
+                let answer = if first || conditional || step.again.is_null() {
+                    step.answer.clone()
+                } else {
+                    step.again.clone()
+                };
+                drop(step);
+                let bodiless = arrival.method == Method::HEAD;
+                answer_of(&answer, arrival.at, bodiless)
+            })
         };
-        if answer.is_null() {
-            return Err("the origin must not be asked".into());
+        Self {
+            service: Site::builder().otherwise(script).in_process(),
+            step,
         }
-        if let Some(delay) = answer["delay"].as_f64() {
-            tokio::time::sleep(Duration::from_secs_f64(delay)).await;
-        }
-        if answer["disconnect"] == true {
-            return Err("connection closed before message completed".into());
-        }
-        let status = u16::try_from(answer["status"].as_u64().unwrap()).unwrap();
-        let mut response = Response::builder().status(status);
-        *response.headers_mut().unwrap() = fields(&answer["headers"], start);
-        let bare = request.method() == Method::HEAD || matches!(status, 204 | 304);
-        let bytes = if bare {
-            Bytes::new()
-        } else {
-            bytes(&answer["body"])
+    }
+
+    fn begin(&self, answer: &Value, again: &Value) {
+        *self.step.lock().unwrap() = Step {
+            answer: answer.clone(),
+            again: again.clone(),
+            before: self.service.log().entries().len(),
+            asked: 0,
         };
-        let truncated = answer["truncated"] == true;
-        let headers = response.headers_mut().unwrap();
-        let stated = headers.contains_key("content-length");
-        if answer["chunked"] != true && !truncated && !bare && !stated {
-            headers.insert("content-length", bytes.len().into());
-        }
-        let exact = (answer["chunked"] != true && !truncated).then_some(bytes.len() as u64);
-        let body = Scripted {
-            bytes: (!bytes.is_empty()).then_some(bytes),
-            truncated,
-            exact,
-        };
-        Ok(response.body(body).unwrap())
+    }
+
+    /// What it was asked in this step.
+    fn asked(&self) -> Vec<Entry> {
+        let before = self.step.lock().unwrap().before;
+        self.service.log().entries().split_off(before)
     }
 }
 
-/// A body that may break off.
-struct Scripted {
-    bytes: Option<Bytes>,
-    truncated: bool,
-    exact: Option<u64>,
+/// The answer that the row gives to a request that comes at `at`. An origin that must not be asked closes the connection.
+fn answer_of(answer: &Value, at: Duration, bodiless: bool) -> Answer {
+    let delay = Duration::from_secs_f64(answer["delay"].as_f64().unwrap_or(0.0));
+    if answer.is_null() || answer["disconnect"] == true {
+        return Answer::hang_up().after(delay);
+    }
+    let status = u16::try_from(answer["status"].as_u64().unwrap()).unwrap();
+    let mut headers = fields(&answer["headers"], at + delay).unwrap();
+    let bodiless = bodiless || matches!(status, 204 | 304);
+    let bytes = bytes(&answer["body"]).unwrap();
+    let (chunked, truncated) = (answer["chunked"] == true, answer["truncated"] == true);
+    if !chunked && !truncated && !bodiless && !headers.contains_key("content-length") {
+        headers.insert("content-length", bytes.len().into());
+    }
+    let chunks = bytes.chunks(16_384).map(Bytes::copy_from_slice);
+    let mut made = Answer::status(status)
+        .literally()
+        .after(delay)
+        .headers(&headers)
+        .pieces(chunks, Duration::ZERO);
+    if chunked {
+        made = made.chunked();
+    }
+    if truncated {
+        made = made.breaks_off();
+    }
+    made
 }
 
-impl Body for Scripted {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Some(mut bytes) = self.bytes.take() {
-            let chunk = bytes.split_to(bytes.len().min(16_384));
-            self.bytes = (!bytes.is_empty()).then_some(bytes);
-            return Poll::Ready(Some(Ok(Frame::data(chunk))));
-        }
-        if std::mem::take(&mut self.truncated) {
-            return Poll::Ready(Some(Err("the body broke off".into())));
-        }
-        Poll::Ready(None)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.exact.is_some() && self.bytes.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self.exact {
-            Some(_) => SizeHint::with_exact(self.bytes.as_ref().map_or(0, Bytes::len) as u64),
-            None => SizeHint::default(),
-        }
-    }
-}
-
-fn bytes(body: &Value) -> Bytes {
+fn bytes(body: &Value) -> Result<Bytes, String> {
     match body {
-        Value::Null => Bytes::new(),
-        Value::String(text) => text.clone().into(),
+        Value::Null => Ok(Bytes::new()),
+        Value::String(text) => Ok(text.clone().into()),
         other => {
-            let unit = other["repeat"].as_str().unwrap();
-            let times = usize::try_from(other["times"].as_u64().unwrap()).unwrap();
-            unit.repeat(times).into()
+            only_keys(other, "body", &[("repeat", Text), ("times", Number)])?;
+            Ok(text(other, "repeat")?.repeat(whole(other, "times")?).into())
         }
     }
 }
@@ -174,57 +254,55 @@ const DATES: [&str; 5] = [
     "if-unmodified-since",
 ];
 
-fn field(name: &str, value: &Value, start: Instant) -> HeaderValue {
+/// The value of a field. A number for a date is so many seconds from now, which is `since` after the start.
+fn field(name: &str, value: &Value, since: Duration) -> Result<HeaderValue, String> {
+    let wrong = || unknown(format_args!("the header {name}: {value}"));
     match value {
-        Value::String(text) => HeaderValue::from_bytes(text.as_bytes()).unwrap(),
+        Value::String(text) => HeaderValue::from_bytes(text.as_bytes()).map_err(|_| wrong()),
         Value::Number(number) if DATES.contains(&&*name.to_ascii_lowercase()) => {
-            let now = wall() + start.elapsed();
-            let delta = number.as_i64().unwrap();
+            let now = wall() + since;
+            let delta = number.as_i64().ok_or_else(wrong)?;
             let span = Duration::from_secs(delta.unsigned_abs());
             let at = if delta < 0 { now - span } else { now + span };
-            httpdate::fmt_http_date(at).parse().unwrap()
+            httpdate::fmt_http_date(at).parse().map_err(|_| wrong())
         }
-        Value::Number(number) => number.to_string().parse().unwrap(),
-        other => panic!("{name}: {other} is no field value"),
+        Value::Number(number) => number.to_string().parse().map_err(|_| wrong()),
+        _ => Err(wrong()),
     }
 }
 
 /// Pairs of name and value, as a list or as an object.
-fn pairs(list: &Value) -> Vec<(String, Value)> {
+fn pairs(list: &Value) -> Result<Vec<(String, Value)>, String> {
     match list {
-        Value::Null => Vec::new(),
-        Value::Object(map) => map.clone().into_iter().collect(),
-        list => list
-            .as_array()
-            .unwrap()
+        Value::Null => Ok(Vec::new()),
+        Value::Object(map) => Ok(map.clone().into_iter().collect()),
+        Value::Array(list) => list
             .iter()
-            .map(|pair| (pair[0].as_str().unwrap().to_owned(), pair[1].clone()))
+            .map(|pair| Ok((any_text(&pair[0])?.to_owned(), pair[1].clone())))
             .collect(),
+        other => Err(unknown(format_args!("{other} are no header fields"))),
     }
 }
 
-fn fields(list: &Value, start: Instant) -> HeaderMap {
+fn fields(list: &Value, since: Duration) -> Result<HeaderMap, String> {
     let mut map = HeaderMap::new();
-    for (name, value) in pairs(list) {
-        let name: HeaderName = name.parse().unwrap();
+    for (name, value) in pairs(list)? {
+        let wrong = |_| unknown(format_args!("the header {name:?}"));
+        let key: HeaderName = name.parse().map_err(wrong)?;
         let values = match &value {
             Value::Array(values) => values.clone(),
             one => vec![one.clone()],
         };
         for value in values {
-            map.append(&name, field(name.as_str(), &value, start));
+            map.append(&key, field(key.as_str(), &value, since)?);
         }
     }
-    map
+    Ok(map)
 }
 
-async fn play(row: &Value, shared: bool) -> Result<(), String> {
+async fn steps(row: &Value, shared: bool) -> RowResult {
     let start = Instant::now();
-    let origin = Origin::default();
-    let site = {
-        let origin = origin.clone();
-        service_fn(move |request| origin.clone().answer(start, request))
-    };
+    let origin = Origin::new();
     // Limits of memory are not what the rows are about.
     let store = MemoryStore::new(1 << 30);
     let mut layer = ConditionalCacheLayer::new()
@@ -234,25 +312,21 @@ async fn play(row: &Value, shared: bool) -> Result<(), String> {
     if shared {
         layer = layer.shared();
     }
-    if let Some(ttl) = row["config"]["default_ttl"].as_u64() {
+    if optional(&row["config"], "default_ttl").is_some() {
+        let ttl = whole(&row["config"], "default_ttl")?;
         layer = layer.default_ttl(Duration::from_secs(ttl));
     }
-    let client = layer.layer(site);
-    let steps = row["steps"].as_array().unwrap();
+    let client = layer.layer(origin.service.clone());
+    let steps = list(row, "steps")?;
     let mut size = None;
     for (index, step) in steps.iter().enumerate() {
         let at = start + Duration::from_secs_f64(step["at"].as_f64().unwrap_or(0.0));
         tokio::time::sleep_until(at).await;
         if step["action"].is_string() {
-            // A memory store has no clean-up and nothing to reopen.
             continue;
         }
         for _ in 0..step["repeat"].as_u64().unwrap_or(1) {
-            *origin.0.lock().unwrap() = Script {
-                answer: step["origin"].clone(),
-                again: row["refetch_origin"].clone(),
-                asked: Vec::new(),
-            };
+            origin.begin(&step["origin"], &row["refetch_origin"]);
             let answered = ask(client.clone(), step, start, &origin)
                 .await
                 .map_err(|why| format!("step {}: {why}", index + 1))?;
@@ -267,7 +341,7 @@ async fn play(row: &Value, shared: bool) -> Result<(), String> {
             } else {
                 tokio::task::yield_now().await;
             }
-            let background = origin.0.lock().unwrap().asked.len() - answered;
+            let background = origin.asked().len() - answered;
             let expected = step["expect"]["background"].as_u64();
             if expected.is_some_and(|expected| background as u64 != expected) {
                 return Err(format!(
@@ -294,29 +368,21 @@ where
 {
     let expect = &step["expect"];
     let asked = &step["request"];
-    let uri = match asked["url"].as_str() {
-        Some(url) => url.to_owned(),
-        None => format!("http://site.example{}", asked["path"].as_str().unwrap()),
+    let uri = match optional(asked, "url") {
+        Some(url) => any_text(url)?.to_owned(),
+        None => format!("http://site.example{}", text(asked, "path")?),
     };
     let mut request = Request::builder()
         .method(asked["method"].as_str().unwrap_or("GET"))
         .uri(uri)
         .body(Empty::new())
-        .unwrap();
-    *request.headers_mut() = fields(&asked["headers"], start);
+        .map_err(|why| unknown(format_args!("the request: {why}")))?;
+    *request.headers_mut() = fields(&asked["headers"], start.elapsed())?;
     let sent = Instant::now();
     let answer = client.oneshot(request).await;
     let elapsed = sent.elapsed().as_secs_f64();
-    let before = origin.0.lock().unwrap().asked.clone();
-    let accepted: Vec<&str> = match &expect["from"] {
-        Value::String(one) => vec![one],
-        list => list
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|v| v.as_str().unwrap())
-            .collect(),
-    };
+    let before = origin.asked();
+    let accepted = accepted(expect)?;
     if let Some(within) = expect["within"].as_f64()
         && elapsed > within
     {
@@ -333,9 +399,10 @@ where
     if before.len() > most {
         return Err(format!("{} requests to the origin", before.len()));
     }
-    if let Some((headers, _)) = before.first() {
-        for (name, value) in pairs(&expect["forwarded_headers"]) {
-            let sent: Vec<&str> = headers
+    if let Some(first) = before.first() {
+        for (name, value) in pairs(&expect["forwarded_headers"])? {
+            let sent: Vec<&str> = first
+                .headers
                 .get_all(&name)
                 .iter()
                 .filter_map(|v| v.to_str().ok())
@@ -343,7 +410,7 @@ where
             let fits = match &value {
                 Value::Null => sent.is_empty(),
                 Value::String(text) => sent.contains(&&**text) || sent.join(", ") == *text,
-                other => sent.join(", ") == field(&name, other, start),
+                other => sent.join(", ") == field(&name, other, start.elapsed())?,
             };
             if !fits {
                 return Err(format!("sent {name}: {sent:?}, not {value}"));
@@ -360,7 +427,8 @@ where
     };
     let (parts, mut body) = response.into_parts();
     let status = Facts::of(&Response::from_parts(parts.clone(), ())).and_then(Facts::cache_status);
-    let last = before.last().and_then(|(_, status)| *status);
+    let last = before.last().and_then(|entry| entry.status);
+    let last = last.map(|status| status.as_u16());
     let from = match status {
         Some(CacheStatus::Hit { .. }) if before.is_empty() => "cache",
         Some(CacheStatus::Validated { .. }) if last == Some(304) => "validated",
@@ -395,16 +463,16 @@ where
         Value::Null => &expect["body"],
         by_status => by_status,
     };
-    if !wanted.is_null() && !broke && enough == u64::MAX && bytes(wanted) != read {
+    if !wanted.is_null() && !broke && enough == u64::MAX && bytes(wanted)? != read {
         return Err(format!(
             "body {:?}",
             String::from_utf8_lossy(&read[..read.len().min(80)])
         ));
     }
-    if !expect["not_body"].is_null() && bytes(&expect["not_body"]) == read {
+    if !expect["not_body"].is_null() && bytes(&expect["not_body"])? == read {
         return Err("the body that it must not have".into());
     }
-    let now = origin.0.lock().unwrap().asked.len();
+    let now = origin.asked().len();
     Ok(now.min(before.len()))
 }
 
@@ -433,13 +501,13 @@ fn compare_head(
             .map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
             .collect()
     };
-    for (name, wanted) in pairs(&expect["headers"]) {
+    for (name, wanted) in pairs(&expect["headers"])? {
         let found = values(&name);
         let fits = match &wanted {
             Value::Null => !found.is_empty(),
             Value::String(text) => found.join(", ") == *text,
             Value::Array(lines) => {
-                let lines: Vec<&str> = lines.iter().map(|line| line.as_str().unwrap()).collect();
+                let lines: Vec<&str> = lines.iter().map(any_text).collect::<Result<_, _>>()?;
                 found == lines
                     || found.join(", ") == lines.join(", ")
                     || found.join(",") == lines.join(",")
@@ -455,7 +523,7 @@ fn compare_head(
                             .is_some_and(|wanted| value.abs_diff(wanted) <= slack)
                     })
             }
-            other => found.join(", ") == field(&name, other, start),
+            other => found.join(", ") == field(&name, other, start.elapsed())?,
         };
         if !fits {
             return Err(format!("{name}: {found:?}, not {wanted}"));
@@ -464,7 +532,7 @@ fn compare_head(
     for name in expect["headers_missing"].as_array().into_iter().flatten() {
         let (name, value) = match name {
             Value::String(name) => (&**name, None),
-            pair => (pair[0].as_str().unwrap(), pair[1].as_str()),
+            pair => (any_text(&pair[0])?, pair[1].as_str()),
         };
         let found = values(name);
         if value.map_or(!found.is_empty(), |value| {
@@ -473,13 +541,14 @@ fn compare_head(
             return Err(format!("{name}: {found:?}"));
         }
     }
-    for (name, max) in pairs(&expect["header_max"]) {
+    for (name, max) in pairs(&expect["header_max"])? {
+        let max = max
+            .as_f64()
+            .ok_or_else(|| unknown(format_args!("the header {name} of at most {max}")))?;
         let found = values(&name);
-        let over = found.first().is_some_and(|text| {
-            text.parse::<f64>()
-                .ok()
-                .is_none_or(|value| value > max.as_f64().unwrap())
-        });
+        let over = found
+            .first()
+            .is_some_and(|text| text.parse::<f64>().ok().is_none_or(|value| value > max));
         if over {
             return Err(format!("{name}: {found:?}, more than {max}"));
         }

@@ -2,43 +2,38 @@
 
 use std::io::Write;
 
-use etiquette_discovery::plan::{Answer, Plan, Want};
+use etiquette_discovery::plan::{Plan, PlannedResponse, Want};
 use etiquette_discovery::sitemap::{
     Item, Limits, SitemapError, SitemapKind, SitemapReader, Summary,
 };
-use etiquette_tests::vectors::{Report, rows};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use etiquette_tests::vectors::Kind::{Flag, List, Number, Object, Text};
+use etiquette_tests::vectors::{
+    Report, RowResult, Vectors, headers, only_keys, optional, same, text, unknown, whole,
+};
+use http::{StatusCode, Uri};
 use serde_json::{Value, json};
 
 #[test]
 fn discovery() {
+    play(&Vectors::from_env()).finish();
+}
+
+pub(crate) fn play(vectors: &Vectors) -> Report {
     let mut report = Report::new("discovery");
     for (file, play) in [
         (
             "discovery/discover.json",
-            discover as fn(&Value) -> Result<(), String>,
+            discover as fn(&Value) -> RowResult,
         ),
         ("discovery/sitemap_documents.json", sitemap_document),
         ("discovery/sitemap_gzip.json", sitemap_gzip),
     ] {
-        for row in rows(file, "cases") {
-            report.row(file, row["id"].as_str().unwrap_or("?"), play(&row));
+        for row in vectors.rows(file, "cases") {
+            report.play(file, &row, play);
         }
     }
-    crate::accept::play(&mut report);
-    report.finish();
-}
-
-fn same(expected: &Value, got: &Value) -> Result<(), String> {
-    if expected == got {
-        Ok(())
-    } else {
-        Err(format!("expected {expected}, got {got}"))
-    }
-}
-
-fn text<'a>(row: &'a Value, key: &str) -> &'a str {
-    row[key].as_str().unwrap_or_default()
+    crate::accept::play(vectors, &mut report);
+    report
 }
 
 /// Feeds a body in pieces of three bytes; what came, and the summary.
@@ -62,15 +57,36 @@ fn read(
     (own, foreign, summary)
 }
 
-fn sitemap_document(row: &Value) -> Result<(), String> {
-    let uri = text(row, "sitemap_url")
-        .parse()
-        .map_err(|e| format!("{e}"))?;
+fn uri(value: &Value, key: &str) -> Result<Uri, String> {
+    let url = text(value, key)?;
+    url.parse()
+        .map_err(|_| unknown(format_args!("the URL {url:?}")))
+}
+
+fn sitemap_document(row: &Value) -> RowResult {
+    let keys = [
+        ("id", Text),
+        ("body", Text),
+        // The reader decides by what it reads.
+        ("content_type", Text),
+        ("expect", Object),
+        ("named_by", Text),
+        ("sitemap_url", Text),
+    ];
+    only_keys(row, "the row", &keys)?;
+    let keys = [
+        ("type", Text),
+        ("locs", List),
+        ("dropped", List),
+        ("truncated", Flag),
+    ];
+    only_keys(&row["expect"], "expect", &keys)?;
+    let uri = uri(row, "sitemap_url")?;
     let mut reader = SitemapReader::new(&uri);
-    if let Some(origin) = row["named_by"].as_str() {
-        reader = reader.named_by(&origin.parse().map_err(|e| format!("{e}"))?);
+    if optional(row, "named_by").is_some() {
+        reader = reader.named_by(&self::uri(row, "named_by")?);
     }
-    let (own, foreign, summary) = read(reader, text(row, "body").as_bytes());
+    let (own, foreign, summary) = read(reader, text(row, "body")?.as_bytes());
     let got = match summary {
         Err(_) => json!({ "type": "not_a_sitemap" }),
         Ok(summary) => {
@@ -93,15 +109,30 @@ fn sitemap_document(row: &Value) -> Result<(), String> {
     same(&row["expect"], &got)
 }
 
-fn sitemap_gzip(row: &Value) -> Result<(), String> {
+fn sitemap_gzip(row: &Value) -> RowResult {
     const LIMIT: usize = 64 * 1024;
-    let expected = text(row, "expect");
+    let keys = [
+        ("id", Text),
+        ("content_encoding", Text),
+        ("content_type", Text),
+        ("expect", Text),
+        ("gzip_layers_on_the_wire", Number),
+        ("url", Text),
+    ];
+    only_keys(row, "the row", &keys)?;
+    let expected = text(row, "expect")?;
+    if !["error_too_large", "gunzip_once", "parse"].contains(&expected) {
+        return Err(unknown(expected));
+    }
     let mut body = b"<urlset><url><loc>https://site.example/a</loc></url></urlset>".to_vec();
     if expected == "error_too_large" {
         // A row that says so has a body beyond the limit; which limit is the reader's to choose.
         body.splice(0..0, std::iter::repeat_n(b' ', LIMIT));
     }
-    let layers = row["gzip_layers_on_the_wire"].as_u64().unwrap_or(0);
+    let layers: u64 = match optional(row, "gzip_layers_on_the_wire") {
+        Some(_) => whole(row, "gzip_layers_on_the_wire")?,
+        None => 0,
+    };
     // The client removes the layer that Content-Encoding names.
     let left = layers.saturating_sub(u64::from(row["content_encoding"] == "gzip"));
     for _ in 0..left {
@@ -109,7 +140,7 @@ fn sitemap_gzip(row: &Value) -> Result<(), String> {
         encoder.write_all(&body).map_err(|e| e.to_string())?;
         body = encoder.finish().map_err(|e| e.to_string())?;
     }
-    let uri = text(row, "url").parse().map_err(|e| format!("{e}"))?;
+    let uri = uri(row, "url")?;
     let reader = SitemapReader::new(&uri).limits(Limits::default().bytes(LIMIT as u64));
     let (own, _, summary) = read(reader, &body);
     let got = match summary {
@@ -118,15 +149,48 @@ fn sitemap_gzip(row: &Value) -> Result<(), String> {
         Ok(_) if own == ["https://site.example/a"] => "parse",
         _ => "nothing read",
     };
-    same(&row["expect"], &json!(got))
+    same(expected, got)
 }
 
 /// A site of the responses that the row lists; every other URL answers 404.
-fn discover(row: &Value) -> Result<(), String> {
+fn discover(row: &Value) -> RowResult {
+    let keys = [
+        ("id", Text),
+        ("expect", Object),
+        ("max_probes", Number),
+        ("site", Object),
+        ("want", List),
+    ];
+    only_keys(row, "the row", &keys)?;
+    only_keys(
+        &row["expect"],
+        "expect",
+        &[("requests", List), ("sources", List)],
+    )?;
     let site = &row["site"];
-    let start: Uri = text(site, "start").parse().map_err(|e| format!("{e}"))?;
+    let keys = [
+        // For the reader: what the robots.txt forbids.
+        ("disallow", List),
+        ("origin", Text),
+        ("responses", Object),
+        ("start", Text),
+    ];
+    only_keys(site, "site", &keys)?;
+    for (url, response) in site["responses"].as_object().into_iter().flatten() {
+        let keys = [
+            ("body", Text),
+            ("final_url", Text),
+            ("headers", Object),
+            ("status", Number),
+        ];
+        only_keys(response, url, &keys)?;
+    }
+    let start = uri(site, "start")?;
     let token = "ExampleBot".parse().map_err(|e| format!("{e}"))?;
-    let probes = row["max_probes"].as_u64().unwrap_or(0);
+    let probes: u64 = match optional(row, "max_probes") {
+        Some(_) => whole(row, "max_probes")?,
+        None => 0,
+    };
     let mut plan = Plan::new(&start)
         .map_err(|e| e.to_string())?
         .token(token)
@@ -136,24 +200,25 @@ fn discover(row: &Value) -> Result<(), String> {
             Some("api") => Want::Api,
             Some("llms") => Want::Llms,
             Some("sitemap") => Want::Sitemap,
-            other => return Err(format!("unknown want {other:?}")),
+            _ => return Err(unknown(format_args!("to want {want}"))),
         });
     }
     while let Some(request) = plan.next_request() {
         let response = &site["responses"][request.uri.to_string()];
-        let uri = match response["final_url"].as_str() {
-            Some(uri) => uri.parse().map_err(|e| format!("{e}"))?,
+        let uri = match optional(response, "final_url") {
+            Some(_) => uri(response, "final_url")?,
             None => request.uri.clone(),
         };
-        let status = response["status"].as_u64().unwrap_or(404);
-        plan.answer(Answer {
+        let status: u16 = match optional(response, "status") {
+            Some(_) => whole(response, "status")?,
+            None => 404,
+        };
+        plan.response(PlannedResponse {
             uri: &uri,
-            status: u16::try_from(status)
-                .ok()
-                .and_then(|status| StatusCode::from_u16(status).ok())
-                .ok_or("no status")?,
+            status: StatusCode::from_u16(status)
+                .map_err(|_| unknown(format_args!("the status {status}")))?,
             headers: &headers(&response["headers"])?,
-            body: text(response, "body").as_bytes(),
+            body: response["body"].as_str().unwrap_or_default().as_bytes(),
         });
     }
     let findings = plan.finish();
@@ -177,22 +242,4 @@ fn discover(row: &Value) -> Result<(), String> {
         &row["expect"],
         &json!({ "sources": sources, "requests": requests }),
     )
-}
-
-/// A field's value is one line, or a list of lines.
-fn headers(fields: &Value) -> Result<HeaderMap, String> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in fields.as_object().into_iter().flatten() {
-        let name: HeaderName = name.parse().map_err(|e| format!("{e}"))?;
-        let lines = match value {
-            Value::Array(lines) => lines.as_slice(),
-            line => std::slice::from_ref(line),
-        };
-        for line in lines {
-            let line = line.as_str().unwrap_or_default();
-            let value = HeaderValue::from_bytes(line.as_bytes()).map_err(|e| format!("{e}"))?;
-            headers.append(name.clone(), value);
-        }
-    }
-    Ok(headers)
 }

@@ -13,6 +13,7 @@ mod purpose;
 mod retry_after;
 mod robots;
 mod robots_fetching;
+mod unknown;
 mod user_agent;
 mod web_bot_auth;
 
@@ -52,7 +53,7 @@ fn every_set_is_played_or_listed() {
     for (set, feature) in NOT_YET {
         println!("not yet: {feature} ({set})");
     }
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors");
+    let folder = etiquette_tests::vectors::Vectors::committed();
     let mut sets = Vec::new();
     for topic in folder
         .read_dir()

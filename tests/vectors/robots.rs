@@ -1,9 +1,13 @@
 //! robots.txt: matching and parsing. What an answer to the request for it means is played by `robots_fetching`.
 
-use std::fmt::Debug;
-
-use etiquette_robots::{ProductToken, Robots, leading_token, path_to_match, robots_url};
-use etiquette_tests::vectors::{Report, rows};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use etiquette_robots::{Group, ProductToken, Robots, leading_token, path_to_match, robots_url};
+use etiquette_tests::vectors::Kind::{Any, Flag, List, Number, Object, Text};
+use etiquette_tests::vectors::{
+    Kind, Report, RowResult, Vectors, any_text, caught, list, only_keys, optional, same, text,
+    unknown,
+};
 use serde_json::{Value, json};
 
 use crate::robots_fetching;
@@ -11,66 +15,122 @@ use crate::robots_fetching;
 const MATCHING: &str = "robots/matching.json";
 const PARSING: &str = "robots/parsing.json";
 
+const MATCHING_ROW: &[(&str, Kind)] = &[
+    ("id", Text),
+    ("agents", List),
+    ("allowed", Flag),
+    ("robots", Text),
+    ("robots_b64", Text),
+    ("robots_parts", List),
+    ("url", Text),
+];
+
+const PARSING_ROW: &[(&str, Kind)] = &[
+    ("id", Text),
+    ("agent", Text),
+    ("expect", Object),
+    ("kind", Text),
+    ("path", Text),
+    ("robots", Text),
+    ("robots_b64", Text),
+    ("robots_parts", List),
+    ("robots_url", Text),
+    ("url", Text),
+];
+
 #[test]
 fn robots() {
+    play(&Vectors::from_env()).finish();
+}
+
+pub(crate) fn play(vectors: &Vectors) -> Report {
     let mut report = Report::new("robots");
-    for row in rows(MATCHING, "") {
-        let id = text(&row["id"]);
-        match matching(&row) {
+    for row in vectors.rows(MATCHING, "") {
+        let id = row["id"].as_str().unwrap_or_default();
+        let debated = row["level"] == "debated";
+        match caught(|| matching(&row)) {
             // Where the field disagrees, the crate's documentation says how it is decided.
-            Err(why) if row["level"] == "debated" => {
+            Err(Mismatch::Verdict(why)) if debated => {
                 report.left_out(
                     MATCHING,
                     id,
                     format!("debated, and decided otherwise: {why}"),
                 );
             }
-            outcome => report.row(MATCHING, id, outcome),
+            outcome => report.play(MATCHING, &row, |_| Ok(outcome?)),
         }
     }
-    for row in rows(PARSING, "") {
-        let id = text(&row["id"]);
-        report.row(PARSING, id, parsing(&row));
+    for row in vectors.rows(PARSING, "") {
+        report.play(PARSING, &row, parsing);
     }
-    robots_fetching::play(&mut report);
-    report.finish();
+    robots_fetching::play(vectors, &mut report);
+    report
 }
 
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
+/// Why a row of matching does not hold.
+enum Mismatch {
+    /// The row cannot be played.
+    Row(String),
+    /// The verdict is another.
+    Verdict(String),
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it reads like an assertion")]
-fn same<T: PartialEq + Debug>(what: &str, expected: T, came: T) -> Result<(), String> {
-    if expected == came {
-        Ok(())
-    } else {
-        Err(format!("{what}: expected {expected:?}, came {came:?}"))
+impl From<String> for Mismatch {
+    fn from(why: String) -> Self {
+        Self::Row(why)
     }
 }
 
-fn matching(row: &Value) -> Result<(), String> {
+impl From<Mismatch> for String {
+    fn from(mismatch: Mismatch) -> Self {
+        match mismatch {
+            Mismatch::Row(why) | Mismatch::Verdict(why) => why,
+        }
+    }
+}
+
+/// As [`same`], with what is compared.
+fn same_at<E, C>(what: &str, expected: &E, came: &C) -> RowResult
+where
+    E: PartialEq<C> + std::fmt::Debug + ?Sized,
+    C: std::fmt::Debug + ?Sized,
+{
+    same(expected, came).map_err(|why| format!("{what}: {why}"))
+}
+
+fn matching(row: &Value) -> Result<(), Mismatch> {
+    only_keys(row, "the row", MATCHING_ROW)?;
     let robots = file(row)?;
-    let tokens: Vec<ProductToken> = row["agents"]
-        .as_array()
-        .ok_or("no agents")?
+    let tokens: Vec<ProductToken> = list(row, "agents")?
         .iter()
-        .map(|agent| text(agent).parse().map_err(|e| format!("{agent}: {e}")))
+        .map(token)
         .collect::<Result<_, _>>()?;
-    let url = text(&row["url"]);
-    let path = path_to_match(url).ok_or_else(|| format!("no path in {url}"))?;
-    let expected = row["allowed"].as_bool().ok_or("no verdict")?;
+    let url = text(row, "url")?;
+    let path = path_to_match(url).ok_or_else(|| unknown(format_args!("no path in {url}")))?;
+    let expected = flag(&row["allowed"])?;
 
     let all = Robots::parse(&robots);
     let verdict = all.group_of(&tokens).check(path.as_bytes());
-    same(&verdict.to_string(), expected, verdict.allowed())?;
+    same_at(&verdict.to_string(), &expected, &verdict.allowed()).map_err(Mismatch::Verdict)?;
     // Keeping only the groups of these tokens must not change an answer.
     let own = Robots::builder().tokens(tokens.clone()).parse(&robots);
-    same(
+    same_at(
         "kept for its tokens only",
         &verdict,
         &own.group_of(&tokens).check(path.as_bytes()),
     )
+    .map_err(Mismatch::Verdict)
+}
+
+fn token(value: &Value) -> Result<ProductToken, String> {
+    let token = any_text(value)?;
+    token.parse().map_err(|e| format!("{token}: {e}"))
+}
+
+fn flag(value: &Value) -> Result<bool, String> {
+    value
+        .as_bool()
+        .ok_or_else(|| unknown(format_args!("{value} is neither true nor false")))
 }
 
 /// The file of a row, in whichever of its forms.
@@ -79,79 +139,87 @@ fn file(row: &Value) -> Result<Vec<u8>, String> {
         return Ok(robots.as_bytes().to_vec());
     }
     if let Some(coded) = row["robots_b64"].as_str() {
-        return base64(coded).ok_or_else(|| format!("no base64: {coded}"));
+        return BASE64_STANDARD
+            .decode(coded)
+            .map_err(|_| unknown(format_args!("no base64: {coded}")));
     }
-    let parts = row["robots_parts"].as_array().ok_or("no file")?;
     let mut robots = String::new();
-    for part in parts {
-        let times = part[1].as_u64().ok_or("no count")?;
-        robots.push_str(&text(&part[0]).repeat(times as usize));
+    for part in list(row, "robots_parts")? {
+        let times = part[1].as_u64().ok_or_else(|| unknown(part))?;
+        robots.push_str(&any_text(&part[0])?.repeat(times as usize));
     }
     Ok(robots.into_bytes())
 }
 
-fn base64(coded: &str) -> Option<Vec<u8>> {
-    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bytes = Vec::new();
-    for group in coded.trim_end_matches('=').as_bytes().chunks(4) {
-        let bits = group.iter().try_fold(0_u32, |bits, letter| {
-            let value = alphabet.iter().position(|known| known == letter)?;
-            Some(bits << 6 | value as u32)
-        })?;
-        let bits = bits << (6 * (4 - group.len()));
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
+fn parsing(row: &Value) -> RowResult {
+    let kind = text(row, "kind")?;
+    if kind == "parse" {
+        return parse(row);
     }
-    Some(bytes)
-}
-
-fn parsing(row: &Value) -> Result<(), String> {
+    let keys = [
+        ("id", Text),
+        ("kind", Text),
+        ("input", Any),
+        ("expect", Any),
+    ];
+    only_keys(row, "the row", &keys)?;
     let (input, expect) = (&row["input"], &row["expect"]);
-    match text(&row["kind"]) {
-        "parse" => parse(row),
-        "robots_url" => same(
-            "robots URL",
-            expect.as_str(),
-            robots_url(text(input)).as_deref(),
-        ),
-        "path" => same(
-            "path",
-            expect.as_str(),
-            path_to_match(text(input)).as_deref(),
-        ),
-        "valid_token" => same(
-            "valid",
-            expect.as_bool(),
-            Some(text(input).parse::<ProductToken>().is_ok()),
-        ),
-        "leading_token" => same("token", expect.as_str(), Some(leading_token(text(input)))),
-        "token_in_user_agent" => {
-            let token: ProductToken = text(&input["token"]).parse().map_err(|e| format!("{e}"))?;
-            let found = token.appears_in(text(&input["user_agent"]));
-            same("appears", expect.as_bool(), Some(found))
+    match kind {
+        "robots_url" => {
+            let url = robots_url(any_text(input)?);
+            same_at("robots URL", expect, &json!(url))
         }
-        other => Err(format!("unknown kind {other}")),
+        "path" => {
+            let path = path_to_match(any_text(input)?);
+            same_at("path", expect, &json!(path))
+        }
+        "valid_token" => {
+            let valid = any_text(input)?.parse::<ProductToken>().is_ok();
+            same_at("valid", &flag(expect)?, &valid)
+        }
+        "leading_token" => same_at("token", expect, &json!(leading_token(any_text(input)?))),
+        "token_in_user_agent" => {
+            only_keys(input, "input", &[("token", Text), ("user_agent", Text)])?;
+            let found = token(&input["token"])?.appears_in(text(input, "user_agent")?);
+            same_at("appears", &flag(expect)?, &found)
+        }
+        other => Err(unknown(format_args!("the kind {other}"))),
     }
 }
 
-fn parse(row: &Value) -> Result<(), String> {
+fn parse(row: &Value) -> RowResult {
+    only_keys(row, "the row", PARSING_ROW)?;
     let robots = Robots::parse(&file(row)?);
-    let token: ProductToken = text(&row["agent"]).parse().map_err(|e| format!("{e}"))?;
-    let group = robots.group(&token);
-    for (what, expected) in row["expect"].as_object().ok_or("nothing expected")? {
+    let group = robots.group(&token(&row["agent"])?);
+    let expect = row["expect"]
+        .as_object()
+        .ok_or_else(|| unknown(format_args!("expect is {}", row["expect"])))?;
+    for (what, expected) in expect {
         match what.as_str() {
             "crawl_delay_s" => {
                 let delay = group.crawl_delay().map(|delay| delay.as_secs_f64());
-                match expected.get("at_most") {
-                    Some(most) => {
-                        let fits = delay.is_none_or(|delay| Some(delay) <= most.as_f64());
-                        same("crawl-delay within limits", true, fits)?;
-                    }
-                    None => same("crawl-delay", expected.as_f64(), delay)?,
+                if expected.is_object() {
+                    only_keys(
+                        expected,
+                        "crawl_delay_s",
+                        &[("at_most", Number), ("or", Any)],
+                    )?;
+                    let most = expected["at_most"].as_f64();
+                    let most = most.ok_or_else(|| unknown(expected))?;
+                    let fits = match delay {
+                        Some(delay) => delay <= most,
+                        // What may come in its place: no delay, and nothing else so far.
+                        None if expected["or"].is_null() => true,
+                        None => return Err(unknown(expected)),
+                    };
+                    same_at("crawl-delay within limits", &true, &fits)?;
+                } else {
+                    same_at("crawl-delay", &expected.as_f64(), &delay)?;
                 }
             }
             "sitemaps" => {
-                let urls: Vec<String> = robots.sitemap_urls(text(&row["robots_url"])).collect();
-                same("sitemaps", expected, &json!(urls))?;
+                let urls: Vec<String> = robots.sitemap_urls(text(row, "robots_url")?).collect();
+                same_at("sitemaps", expected, &json!(urls))?;
             }
             "rules" => {
                 let rules: Vec<Value> = group
@@ -159,18 +227,50 @@ fn parse(row: &Value) -> Result<(), String> {
                     .iter()
                     .map(|rule| json!([rule.kind().as_str().to_lowercase(), rule.text()]))
                     .collect();
-                same("rules", expected, &json!(rules))?;
+                same_at("rules", expected, &json!(rules))?;
             }
-            "group" => same("group", expected.as_str(), group.name())?,
+            "group" => same_at("group", expected, &json!(group.name()))?,
             "other" => {
                 let records: Vec<Value> = group
                     .records()
                     .map(|record| json!([record.name(), record.value()]))
                     .collect();
-                same("other records", expected, &json!(records))?;
+                same_at("other records", expected, &json!(records))?;
             }
-            other => return Err(format!("unknown expectation {other}")),
+            "allowed" => allowed(row, &group, expected)?,
+            other => return Err(unknown(format_args!("the key {other:?} of expect"))),
         }
     }
     Ok(())
+}
+
+/// What may be fetched: a verdict on the row's `url` or `path` (the whole site where it names none), or verdicts by URL or
+/// path, as an object or as pairs.
+fn allowed(row: &Value, group: &Group<'_>, expected: &Value) -> RowResult {
+    let check = |url: &str, expected: &Value| {
+        let path = if url.starts_with('/') {
+            url.into()
+        } else {
+            path_to_match(url).ok_or_else(|| unknown(format_args!("no path in {url}")))?
+        };
+        let verdict = group.check(path.as_bytes());
+        same_at(
+            &format!("{url}: {verdict}"),
+            &flag(expected)?,
+            &verdict.allowed(),
+        )
+    };
+    match expected {
+        Value::Bool(_) => {
+            let url = optional(row, "url").or_else(|| optional(row, "path"));
+            check(url.map_or(Ok("/"), any_text)?, expected)
+        }
+        Value::Object(verdicts) => verdicts
+            .iter()
+            .try_for_each(|(url, expected)| check(url, expected)),
+        Value::Array(verdicts) => verdicts
+            .iter()
+            .try_for_each(|pair| check(any_text(&pair[0])?, &pair[1])),
+        other => Err(unknown(format_args!("allowed is {other}"))),
+    }
 }

@@ -1,244 +1,129 @@
 //! robots.txt: what an answer to the request for it means, played through the robots layer on paused time.
 
-use std::error::Error;
-use std::fmt;
-use std::pin::Pin;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
 use etiquette_core::decide::robots_txt::RobotsPolicy;
 use etiquette_robots::{ProductToken, Robots};
-use etiquette_tests::vectors::{Report, rows};
-use http::{Request, Response};
-use http_body::Frame;
-use http_body_util::Empty;
+use etiquette_tests::client::{Page, fetch, get, identity};
+use etiquette_tests::paused;
+use etiquette_tests::site::{Answer, Arrival, Script, Site, SiteService};
+use etiquette_tests::vectors::Kind::{Any, List, Number, Object, Text};
+use etiquette_tests::vectors::{
+    Kind, Report, RowResult, Vectors, any_text, headers, list, only_keys, optional, same, unknown,
+    whole,
+};
 use serde_json::{Value, json};
-use tower::{Layer, ServiceExt, service_fn};
-use tower_etiquette::{BoxError, Clock, Facts, Identity, PausedClock, Refusal, RobotsLayer};
+use tower::Layer;
+use tower_etiquette::{BoxError, Clock, Refusal, RobotsLayer};
 
 const FILE: &str = "robots/fetching.json";
 const ORIGIN: &str = "https://www.example.com";
 
-pub(crate) fn play(report: &mut Report) {
-    for row in rows(FILE, "") {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime");
-        let id = row["id"].as_str().unwrap_or_default().to_owned();
-        report.row(FILE, &id, runtime.block_on(fetching(&row)));
+pub(crate) fn play(vectors: &Vectors, report: &mut Report) {
+    for row in vectors.rows(FILE, "") {
+        report.play(FILE, &row, |row| paused::run(fetching(row)));
     }
 }
 
-/// A site that answers one robots.txt after another, and 200 to anything else.
-#[derive(Debug, Default)]
-struct Site {
-    answers: Mutex<Vec<Value>>,
-    asked: Mutex<Vec<String>>,
-}
+/// What a row may say about answers.
+const GIVEN: &[(&str, Kind)] = &[
+    ("status", Number),
+    ("error", Text),
+    ("headers", Object),
+    ("body", Text),
+    ("body_parts", List),
+    ("redirects", Any),
+    ("then", Object),
+    ("location", Text),
+    ("cached", Object),
+    ("page", Text),
+    ("unreachable_days", Number),
+    ("request_url", Text),
+    // For the reader: how the request was named.
+    ("request_user_agent", Text),
+];
 
-impl Site {
-    /// The answer to the next request for a robots.txt: the last one is given for ever.
-    fn answer(&self, uri: &str) -> Value {
-        self.asked.lock().unwrap().push(uri.to_owned());
-        let mut answers = self.answers.lock().unwrap();
-        if answers.len() > 1 {
-            answers.remove(0)
-        } else {
-            answers.first().cloned().unwrap_or(Value::Null)
-        }
-    }
+const CACHED: &[(&str, Kind)] = &[
+    ("age_s", Number),
+    ("body", Text),
+    ("headers", Object),
+    ("etag", Text),
+];
 
-    fn readings(&self) -> usize {
-        self.asked.lock().unwrap().len()
-    }
-}
+const ROW: &[(&str, Kind)] = &[
+    ("id", Text),
+    ("given", Object),
+    ("config", Object),
+    ("expect", Any),
+];
 
-async fn fetching(row: &Value) -> Result<(), String> {
-    let given = &row["given"];
-    let site = Arc::new(Site::default());
-    let clock: Arc<dyn Clock> = Arc::new(PausedClock::new(
-        SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000),
-    ));
-    let max_life = Duration::from_secs(row["config"]["max_life_s"].as_u64().unwrap_or(3600));
-    let layer = RobotsLayer::with_identity(identity())
-        .policy(RobotsPolicy::default().max_life(max_life))
-        .clock(Arc::clone(&clock));
-    let client = Client {
-        layer,
-        site: Arc::clone(&site),
-    };
+/// Ends of a request without an answer, beside `incomplete_body`. To a crawler they are all the same.
+const ERRORS: &[&str] = &[
+    "closed",
+    "connect",
+    "connect_timeout",
+    "connection_refused",
+    "connection_reset",
+    "dns",
+    "read_timeout",
+    "timeout",
+    "tls",
+];
 
-    if let Some(page) = given["page"].as_str() {
-        *site.answers.lock().unwrap() = vec![json!({"status": 404})];
-        client.ask(page).await.map_err(|e| e.to_string())?;
-        // The page itself, where it is a robots.txt, is no reading of one.
-        let first = site.asked.lock().unwrap().first().cloned();
-        let first = first.filter(|asked| asked != page);
-        return expect(&row["expect"]["fetch"], &json!(first));
-    }
-    if let Some(days) = given["unreachable_days"].as_u64() {
-        *site.answers.lock().unwrap() = vec![json!({"error": "dns"})];
-        for _ in 0..days {
-            let _ = client.ask(&format!("{ORIGIN}/x")).await;
-            tokio::time::advance(Duration::from_secs(86_400)).await;
-        }
-    } else {
-        *site.answers.lock().unwrap() = answers(given);
-    }
-
-    let cached = &given["cached"];
-    if cached.is_object() {
-        let mut first =
-            json!({"status": 200, "body": cached["body"], "headers": cached["headers"]});
-        if let Some(etag) = cached["etag"].as_str() {
-            first["headers"] = json!({"etag": etag});
-        }
-        site.answers.lock().unwrap().insert(0, first);
-        let _ = client.ask(&format!("{ORIGIN}/x")).await;
-        tokio::time::advance(Duration::from_secs(cached["age_s"].as_u64().unwrap_or(0))).await;
-    }
-    let before = site.readings();
-    let outcome = client.outcome(given).await?;
-    let read_again = site.readings() > before;
-    if given.get("status").is_some_and(Value::is_null) && read_again {
-        return Err("robots.txt was asked for again".to_owned());
-    }
-
-    let accepted = match &row["expect"] {
-        Value::Array(list) => list.clone(),
-        one => vec![one.clone()],
-    };
-    let fits = accepted.iter().any(|expected| match expected.as_str() {
-        Some("refetch") => read_again,
-        Some("disallow_all_until_retry") => {
-            let least = given["headers"]["retry-after"]
-                .as_str()
-                .and_then(|v| v.parse().ok())
-                .unwrap_or(1);
-            let at = clock.now().wall + Duration::from_secs(least);
-            matches!(&outcome, Outcome::Closed(Some(retry_at)) if *retry_at >= at)
-        }
-        Some("disallow_all") => matches!(outcome, Outcome::Closed(_)),
-        Some("allow_all") => outcome == Outcome::AllowAll,
-        Some("report_unusable") => outcome == Outcome::Unusable,
-        Some("rules") => match &outcome {
-            Outcome::Rules(allowed) => *allowed == by_the_rules(given),
-            // A file without rules forbids nothing.
-            Outcome::AllowAll | Outcome::Unusable => {
-                by_the_rules(given).iter().all(|&allowed| allowed)
-            }
-            Outcome::Closed(_) => false,
-        },
-        other => panic!("unknown expectation {other:?}"),
-    });
-    // An unusable file is reported and still allows all.
-    let fits = fits || (outcome == Outcome::Unusable && accepted.contains(&json!("allow_all")));
-    if fits {
-        Ok(())
-    } else {
-        Err(format!("expected {}, came {outcome:?}", row["expect"]))
-    }
-}
-
-fn expect(expected: &Value, came: &Value) -> Result<(), String> {
-    if expected == came {
-        Ok(())
-    } else {
-        Err(format!("expected {expected}, came {came}"))
-    }
-}
-
-fn identity() -> Identity {
-    Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html")
-        .build()
-        .expect("a valid identity")
-}
-
-/// The answers to the requests that one reading makes.
-fn answers(given: &Value) -> Vec<Value> {
-    let location = |hop: u64| match given["location"].as_str() {
-        Some(url) => url.to_owned(),
-        None => format!("/hop{hop}"),
-    };
-    let hop = |to: String| json!({"status": given["status"], "headers": {"location": to}});
-    match &given["redirects"] {
-        Value::String(_) => vec![hop("/robots.txt".to_owned())],
-        Value::Number(n) => {
-            let mut answers: Vec<Value> = (1..=n.as_u64().unwrap_or(0))
-                .map(|n| hop(location(n)))
-                .collect();
-            answers.push(given["then"].clone());
-            answers
-        }
-        _ => vec![given.clone()],
-    }
-}
-
-/// The rules that hold: those of the last answer that has any, or of the copy.
-fn by_the_rules(given: &Value) -> Vec<bool> {
-    let source = [given, &given["then"], &given["cached"]]
-        .into_iter()
-        .find(|v| v["body"].is_string() || v["body_parts"].is_array())
-        .cloned()
-        .unwrap_or(Value::Null);
-    let robots = Robots::parse(&body(&source));
-    let token = ProductToken::try_from("ExampleBot").expect("a valid token");
-    PROBES
-        .iter()
-        .map(|path| robots.group(&token).check(path.as_bytes()).allowed())
-        .collect()
-}
-
-/// Paths that are asked for to see what holds.
-const PROBES: &[&str] = &["/p", "/p/q", "/", "/x", "/a", "/b?c"];
-
-fn body(answer: &Value) -> Vec<u8> {
-    match &answer["body_parts"] {
-        Value::Array(parts) => {
-            let text = |part: &Value| {
-                part[0]
-                    .as_str()
-                    .unwrap_or_default()
-                    .repeat(part[1].as_u64().unwrap_or(1) as usize)
-            };
-            parts.iter().map(text).collect::<String>().into_bytes()
-        }
-        _ => answer["body"]
-            .as_str()
-            .unwrap_or_default()
-            .as_bytes()
-            .to_vec(),
-    }
-}
-
-#[derive(Debug, PartialEq)]
-enum Outcome {
-    AllowAll,
-    Unusable,
-    Rules(Vec<bool>),
-    Closed(Option<SystemTime>),
-}
-
+/// A site that answers one request for a robots.txt after another, the last answer for ever, and 200 to anything else.
+#[derive(Clone)]
 struct Client {
+    service: SiteService,
     layer: RobotsLayer,
-    site: Arc<Site>,
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Client {
-    async fn ask(&self, url: &str) -> Result<Response<SiteBody>, BoxError> {
-        let site = Arc::clone(&self.site);
-        let inner = service_fn(move |request: Request<Empty<Bytes>>| {
-            let site = Arc::clone(&site);
-            async move { respond(&site, &request) }
-        });
-        let request = Request::get(url)
-            .header("user-agent", identity().user_agent(Default::default()))
-            .body(Empty::new())?;
-        self.layer.layer(inner).oneshot(request).await
+    fn new(layer: RobotsLayer) -> Self {
+        let answers: Arc<Mutex<VecDeque<Answer>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let script = {
+            let (answers, asked) = (Arc::clone(&answers), Arc::clone(&asked));
+            Script::call(move |arrival: &Arrival| {
+                if is_probe(arrival) {
+                    return Answer::status(200);
+                }
+                asked.lock().unwrap().push(arrival.uri.to_string());
+                let mut answers = answers.lock().unwrap();
+                let last = answers.len() <= 1;
+                let answer = if last {
+                    answers.front().cloned()
+                } else {
+                    answers.pop_front()
+                };
+                answer.unwrap_or_else(|| Answer::status(200))
+            })
+        };
+        Self {
+            service: Site::builder().otherwise(script).in_process(),
+            layer,
+            answers,
+            asked,
+        }
+    }
+
+    fn will_answer(&self, answers: impl IntoIterator<Item = Answer>) {
+        *self.answers.lock().unwrap() = answers.into_iter().collect();
+    }
+
+    /// The URLs that were asked for a robots.txt.
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    async fn ask(&self, url: &str) -> Result<Page, BoxError> {
+        let mut request = get(url);
+        let name = identity().user_agent(Default::default()).clone();
+        request.headers_mut().insert("user-agent", name);
+        fetch(self.layer.layer(self.service.clone()), request).await
     }
 
     async fn outcome(&self, given: &Value) -> Result<Outcome, String> {
@@ -247,11 +132,9 @@ impl Client {
         let mut unusable = false;
         for path in PROBES {
             match self.ask(&format!("{origin}{path}")).await {
-                Ok(response) => {
-                    let facts = Facts::of(&response).and_then(Facts::robots).cloned();
-                    unusable |= facts
-                        .and_then(|f| f.robots().map(|r| r.unusable().is_some()))
-                        .unwrap_or(false);
+                Ok(page) => {
+                    let robots = page.facts.robots().and_then(|facts| facts.robots());
+                    unusable |= robots.is_some_and(|robots| robots.unusable().is_some());
                     allowed.push(true);
                 }
                 Err(error) => match Refusal::find(error.as_ref()) {
@@ -273,68 +156,179 @@ impl Client {
     }
 }
 
-fn respond(site: &Site, request: &Request<Empty<Bytes>>) -> Result<Response<SiteBody>, BoxError> {
-    let path = request.uri().path();
-    if PROBES.contains(&request.uri().path_and_query().map_or("/", |p| p.as_str()))
-        && path != "/robots.txt"
-    {
-        return Ok(Response::new(SiteBody::new(Vec::new(), false)));
-    }
-    if path == "/x" {
-        return Ok(Response::new(SiteBody::new(Vec::new(), false)));
-    }
-    let answer = site.answer(&request.uri().to_string());
-    let cut = match answer["error"].as_str() {
-        None => false,
-        Some("incomplete_body") => true,
-        Some(other) => return Err(SiteError(other.to_owned()).into()),
+/// Whether a page is asked for to see what holds.
+fn is_probe(arrival: &Arrival) -> bool {
+    PROBES.contains(&arrival.target.as_str())
+}
+
+async fn fetching(row: &Value) -> RowResult {
+    only_keys(row, "the row", ROW)?;
+    only_keys(&row["config"], "config", &[("max_life_s", Number)])?;
+    let given = &row["given"];
+    only_keys(given, "given", GIVEN)?;
+    let max_life = match optional(&row["config"], "max_life_s") {
+        Some(_) => whole(&row["config"], "max_life_s")?,
+        None => 3_600,
     };
-    let status = answer["status"].as_u64().unwrap_or(200);
-    let mut response = Response::builder().status(u16::try_from(status)?);
-    for (name, value) in answer["headers"].as_object().into_iter().flatten() {
-        response = response.header(name, value.as_str().unwrap_or_default());
+    let clock: Arc<dyn Clock> = paused::clock_at(1_796_076_000);
+    let layer = RobotsLayer::with_identity(identity())
+        .policy(RobotsPolicy::default().max_life(Duration::from_secs(max_life)))
+        .clock(Arc::clone(&clock));
+    let client = Client::new(layer);
+
+    if let Some(page) = given["page"].as_str() {
+        only_keys(&row["expect"], "expect", &[("fetch", Any)])?;
+        client.will_answer([Answer::status(404)]);
+        client.ask(page).await.map_err(|e| e.to_string())?;
+        // The page itself, where it is a robots.txt, is no request of the layer's own.
+        let first = client.asked().first().cloned();
+        let first = first.filter(|asked| asked != page);
+        return same(&row["expect"]["fetch"], &json!(first));
     }
-    Ok(response.body(SiteBody::new(body(&answer), cut))?)
-}
-
-#[derive(Debug)]
-struct SiteError(String);
-
-impl fmt::Display for SiteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for SiteError {}
-
-/// A body that ends, or breaks off.
-struct SiteBody {
-    data: Option<Bytes>,
-    cut: bool,
-}
-
-impl SiteBody {
-    fn new(data: Vec<u8>, cut: bool) -> Self {
-        Self {
-            data: Some(data.into()),
-            cut,
+    if optional(given, "unreachable_days").is_some() {
+        client.will_answer([Answer::hang_up()]);
+        for _ in 0..whole::<u64>(given, "unreachable_days")? {
+            let _ = client.ask(&format!("{ORIGIN}/x")).await;
+            tokio::time::advance(Duration::from_secs(86_400)).await;
         }
+    } else {
+        client.will_answer(answers(given)?);
+    }
+
+    if let Some(cached) = optional(given, "cached") {
+        only_keys(cached, "cached", CACHED)?;
+        let mut first = json!({"body": cached["body"], "headers": cached["headers"]});
+        if let Some(etag) = cached["etag"].as_str() {
+            first["headers"]["etag"] = etag.into();
+        }
+        client.answers.lock().unwrap().push_front(answer(&first)?);
+        let _ = client.ask(&format!("{ORIGIN}/x")).await;
+        let age = match optional(cached, "age_s") {
+            Some(_) => whole(cached, "age_s")?,
+            None => 0,
+        };
+        tokio::time::advance(Duration::from_secs(age)).await;
+    }
+    let before = client.asked().len();
+    let outcome = client.outcome(given).await?;
+    let asked_again = client.asked().len() > before;
+    if given.get("status").is_some_and(Value::is_null) && asked_again {
+        return Err("robots.txt was asked for again".to_owned());
+    }
+
+    let accepted = match &row["expect"] {
+        Value::Array(list) => list.clone(),
+        one => vec![one.clone()],
+    };
+    let mut fits = false;
+    for expected in &accepted {
+        fits |= match any_text(expected)? {
+            "refetch" => asked_again,
+            "disallow_all_until_retry" => {
+                let least = given["headers"]["retry-after"]
+                    .as_str()
+                    .and_then(|v| v.parse().ok())
+                    .unwrap_or(1);
+                let at = clock.now().wall + Duration::from_secs(least);
+                matches!(&outcome, Outcome::Closed(Some(retry_at)) if *retry_at >= at)
+            }
+            "disallow_all" => matches!(outcome, Outcome::Closed(_)),
+            // An unusable file is reported and still allows all.
+            "allow_all" => matches!(outcome, Outcome::AllowAll | Outcome::Unusable),
+            "report_unusable" => outcome == Outcome::Unusable,
+            "rules" => match &outcome {
+                Outcome::Rules(allowed) => *allowed == by_the_rules(given)?,
+                // A file without rules forbids nothing.
+                Outcome::AllowAll | Outcome::Unusable => {
+                    by_the_rules(given)?.iter().all(|&allowed| allowed)
+                }
+                Outcome::Closed(_) => false,
+            },
+            other => return Err(unknown(other)),
+        };
+    }
+    if fits {
+        Ok(())
+    } else {
+        Err(format!("expected {}, came {outcome:?}", row["expect"]))
     }
 }
 
-impl http_body::Body for SiteBody {
-    type Data = Bytes;
-    type Error = SiteError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, SiteError>>> {
-        if let Some(data) = self.data.take() {
-            return Poll::Ready(Some(Ok(Frame::data(data))));
+/// The answers to the requests that one look at a robots.txt takes.
+fn answers(given: &Value) -> Result<Vec<Answer>, String> {
+    let hop = |to: &str| Ok::<_, String>(status(given)?.header("location", to));
+    match &given["redirects"] {
+        Value::Null => Ok(vec![answer(given)?]),
+        Value::String(endless) if endless == "loop" => Ok(vec![hop("/robots.txt")?]),
+        Value::Number(_) => {
+            let mut answers = Vec::new();
+            for number in 1..=whole::<u64>(given, "redirects")? {
+                let next = format!("/hop{number}");
+                answers.push(hop(given["location"].as_str().unwrap_or(&next))?);
+            }
+            only_keys(&given["then"], "then", GIVEN)?;
+            answers.push(answer(&given["then"])?);
+            Ok(answers)
         }
-        let cut = std::mem::take(&mut self.cut);
-        Poll::Ready(cut.then(|| Err(SiteError("the connection was closed".to_owned()))))
+        other => Err(unknown(format_args!("redirects are {other}"))),
     }
+}
+
+/// The status of an answer; 200 where the row says none.
+fn status(answer: &Value) -> Result<Answer, String> {
+    let status = match optional(answer, "status") {
+        Some(_) => whole(answer, "status")?,
+        None => 200,
+    };
+    Ok(Answer::status(status).literally())
+}
+
+fn answer(given: &Value) -> Result<Answer, String> {
+    let answer = status(given)?
+        .headers(&headers(&given["headers"])?)
+        .body(body(given)?);
+    match given["error"].as_str() {
+        None => Ok(answer),
+        Some("incomplete_body") => Ok(answer.breaks_off()),
+        Some(error) if ERRORS.contains(&error) => Ok(Answer::hang_up()),
+        Some(other) => Err(unknown(format_args!("the error {other:?}"))),
+    }
+}
+
+/// The rules that hold: those of the last answer that has any, or of the copy.
+fn by_the_rules(given: &Value) -> Result<Vec<bool>, String> {
+    let source = [given, &given["then"], &given["cached"]]
+        .into_iter()
+        .find(|v| v["body"].is_string() || v["body_parts"].is_array());
+    let robots = Robots::parse(&body(source.unwrap_or(&Value::Null))?);
+    let token = ProductToken::try_from("ExampleBot").expect("a valid token");
+    let group = robots.group(&token);
+    let allowed = PROBES
+        .iter()
+        .map(|path| group.check(path.as_bytes()).allowed());
+    Ok(allowed.collect())
+}
+
+/// Paths that are asked for to see what holds.
+const PROBES: &[&str] = &["/p", "/p/q", "/", "/x", "/a", "/b?c"];
+
+fn body(answer: &Value) -> Result<Vec<u8>, String> {
+    if optional(answer, "body_parts").is_none() {
+        let body = optional(answer, "body").map_or(Ok(""), any_text)?;
+        return Ok(body.as_bytes().to_vec());
+    }
+    let mut body = String::new();
+    for part in list(answer, "body_parts")? {
+        let times = part[1].as_u64().unwrap_or(1) as usize;
+        body.push_str(&any_text(&part[0])?.repeat(times));
+    }
+    Ok(body.into_bytes())
+}
+
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    AllowAll,
+    Unusable,
+    Rules(Vec<bool>),
+    Closed(Option<SystemTime>),
 }

@@ -1,131 +1,162 @@
 //! `user_agent/`: names that are built, names that are judged, names that are taken.
 
-use std::fmt::Debug;
-
 use etiquette_core::vocabulary::identity::{InvalidIdentity, Style, Verdict, known_agent};
 use etiquette_core::{Identity, PurposeKind};
-use etiquette_tests::vectors::{Report, documents, rows};
-use serde_json::Value;
+use etiquette_tests::vectors::Kind::{List, Number, Object, Text};
+use etiquette_tests::vectors::{
+    Kind, Report, RowResult, Vectors, any_text, only_keys, optional, same, text, unknown, whole,
+};
+use serde_json::{Value, json};
 
 #[test]
 fn user_agent() {
+    play(&Vectors::from_env()).finish();
+}
+
+pub(crate) fn play(vectors: &Vectors) -> Report {
     let mut report = Report::new("user_agent");
-    build(&mut report);
-    disguise(&mut report);
-    known(&mut report);
-    crate::purpose::play(&mut report);
-    report.finish();
-}
-
-pub(crate) fn same<T: PartialEq + Debug>(expected: &T, came: &T) -> Result<(), String> {
-    if expected == came {
-        Ok(())
-    } else {
-        Err(format!("expected {expected:?}, came {came:?}"))
+    let file = "user_agent/build.json";
+    for row in vectors.rows(file, "cases") {
+        report.play(file, &row, build);
     }
+    disguise(vectors, &mut report);
+    let file = "user_agent/known.json";
+    for row in vectors.rows(file, "") {
+        let token = row["token"].as_str().unwrap_or("(a row without a token)");
+        report.play_as(file, token, || known(&row));
+    }
+    crate::purpose::play(vectors, &mut report);
+    report
 }
 
-fn identity(input: &Value) -> Result<Identity, InvalidIdentity> {
-    let text = |key: &str| input[key].as_str().map(str::to_owned);
-    let given = |key: &str| text(key).unwrap_or_default();
+const INPUT: &[(&str, Kind)] = &[
+    ("comment", Text),
+    ("contact", Text),
+    ("extra_products", List),
+    ("max_len", Number),
+    ("raw", Text),
+    ("style", Text),
+    ("token", Text),
+    ("url", Text),
+    ("user_token", Text),
+    ("version", Text),
+];
+
+fn identity(input: &Value) -> Result<Result<Identity, InvalidIdentity>, String> {
+    only_keys(input, "input", INPUT)?;
+    let given = |key: &str| input[key].as_str().map(str::to_owned);
+    let or_empty = |key: &str| given(key).unwrap_or_default();
+    let parts = || Identity::builder(or_empty("token"), or_empty("version"), or_empty("url"));
     let mut builder = match input["style"].as_str() {
-        Some("raw") => Identity::raw(given("token"), given("raw")),
-        Some("product") => {
-            Identity::builder(given("token"), given("version"), given("url")).style(Style::Product)
-        }
-        _ => Identity::builder(given("token"), given("version"), given("url")),
+        Some("raw") => Identity::raw(or_empty("token"), or_empty("raw")),
+        Some("product") => parts().style(Style::Product),
+        Some("compatible") | None => parts(),
+        Some(other) => return Err(unknown(format_args!("the style {other:?}"))),
     };
-    if let Some(token) = text("user_token") {
+    if let Some(token) = given("user_token") {
         builder = builder.user_token(token);
     }
-    if let Some(contact) = text("contact") {
+    if let Some(contact) = given("contact") {
         builder = builder.contact(contact);
     }
-    if let Some(comment) = text("comment") {
+    if let Some(comment) = given("comment") {
         builder = builder.comment(comment);
     }
     for product in input["extra_products"].as_array().into_iter().flatten() {
-        builder = builder.product(product.as_str().unwrap());
+        builder = builder.product(any_text(product)?);
     }
-    if let Some(bytes) = input["max_len"].as_u64() {
-        builder = builder.max_len(usize::try_from(bytes).unwrap());
+    if optional(input, "max_len").is_some() {
+        builder = builder.max_len(whole(input, "max_len")?);
     }
-    builder.build()
+    Ok(builder.build())
 }
 
-fn build(report: &mut Report) {
-    let file = "user_agent/build.json";
-    for row in rows(file, "cases") {
-        let outcome = match identity(&row["input"]) {
-            Ok(identity) => {
-                let mut came = serde_json::json!({
-                    "user_agent": identity.user_agent(PurposeKind::Crawl).to_str().unwrap(),
-                });
-                if identity.user_token().is_some() {
-                    came["user_fetch_user_agent"] = identity
-                        .user_agent(PurposeKind::UserFetch)
-                        .to_str()
-                        .unwrap()
-                        .into();
-                }
-                came
+fn build(row: &Value) -> RowResult {
+    only_keys(
+        row,
+        "the row",
+        &[("id", Text), ("input", Object), ("expect", Object)],
+    )?;
+    let keys = [
+        ("error", Text),
+        ("user_agent", Text),
+        ("user_fetch_user_agent", Text),
+    ];
+    only_keys(&row["expect"], "expect", &keys)?;
+    let came = match identity(&row["input"])? {
+        Ok(identity) => {
+            let name = |kind| String::from_utf8_lossy(identity.user_agent(kind).as_bytes());
+            let mut came = json!({ "user_agent": name(PurposeKind::Crawl) });
+            if identity.user_token().is_some() {
+                came["user_fetch_user_agent"] = json!(name(PurposeKind::UserFetch));
             }
-            Err(error) => serde_json::json!({ "error": error.kind() }),
-        };
-        report.row(file, id(&row), same(&row["expect"], &outcome));
-    }
+            came
+        }
+        Err(error) => json!({ "error": error.kind() }),
+    };
+    same(&row["expect"], &came)
 }
 
-fn disguise(report: &mut Report) {
+fn disguise(vectors: &Vectors, report: &mut Report) {
     let file = "user_agent/disguise.json";
-    for document in documents(file) {
-        let mut input = document["identity"].clone();
-        input["user_token"] = input["other_tokens"][0].clone();
-        let identity = identity(&input).unwrap();
-        for row in document["cases"].as_array().unwrap() {
-            let value = row["user_agent"].as_str().unwrap();
-            let verdict = identity.judge(value.as_bytes()).kind();
-            report.row(
-                file,
-                id(row),
-                same(&row["verdict"].as_str().unwrap(), &verdict),
-            );
+    for document in vectors.documents(file) {
+        for row in document["cases"].as_array().expect("cases is a list") {
+            report.play(file, row, |row| judged(&document["identity"], row));
         }
     }
 }
+
+/// What the identity makes of a value that somebody wants to send.
+fn judged(names: &Value, row: &Value) -> RowResult {
+    only_keys(
+        row,
+        "the row",
+        &[("id", Text), ("user_agent", Text), ("verdict", Text)],
+    )?;
+    let builder = Identity::builder(
+        text(names, "token")?,
+        text(names, "version")?,
+        text(names, "url")?,
+    );
+    let other = any_text(&names["other_tokens"][0])?;
+    let identity = builder.user_token(other).build();
+    let identity = identity.map_err(|error| error.to_string())?;
+    let verdict = identity.judge(text(row, "user_agent")?.as_bytes()).kind();
+    same(text(row, "verdict")?, verdict)
+}
+
+const KNOWN: &[(&str, Kind)] = &[
+    ("facts", Object),
+    ("operator", Text),
+    ("purpose", Text),
+    ("token", Text),
+    ("ua", Text),
+    // For the reader.
+    ("ip_list_url", Kind::Any),
+    ("operator_doc_url", Kind::Any),
+    ("robots", Text),
+    ("signs", Kind::Any),
+];
 
 /// Nobody takes the token of a known agent, and nobody's User-Agent is fit for somebody else.
-fn known(report: &mut Report) {
-    let file = "user_agent/known.json";
-    let own = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html")
-        .build()
-        .unwrap();
-    for row in rows(file, "") {
-        let token = row["token"].as_str().unwrap();
-        let purpose = row["purpose"].as_str().unwrap();
-        let mut outcome = match known_agent(token) {
-            Some(_) => Ok(()),
-            None => Err("is not in the table".to_owned()),
-        };
-        if row["facts"]["token_is_rfc9309"] == true {
-            let taken = Identity::builder(token, "1", "https://www.example.com/").build();
-            outcome = outcome.and(same(
-                &Some("impersonates_known_agent"),
-                &taken.as_ref().err().map(InvalidIdentity::kind),
-            ));
-        }
-        if let Some(value) = row["ua"].as_str() {
-            let verdict = own.judge(value.as_bytes());
-            outcome = outcome.and(match purpose {
-                // A library's name is nobody's: unidentified, or a disguise where the library poses as a browser.
-                "library_default" if verdict != Verdict::Ok => Ok(()),
-                _ => same(&Verdict::Impersonation, &verdict),
-            });
-        }
-        report.row(file, token, outcome);
+fn known(row: &Value) -> RowResult {
+    only_keys(row, "the row", KNOWN)?;
+    let own = etiquette_tests::client::identity();
+    let token = text(row, "token")?;
+    if known_agent(token).is_none() {
+        return Err("is not in the table".to_owned());
     }
-}
-
-fn id(row: &Value) -> &str {
-    row["id"].as_str().unwrap()
+    if row["facts"]["token_is_rfc9309"] == true {
+        let taken = Identity::builder(token, "1", "https://www.example.com/").build();
+        let error = taken.as_ref().err().map(InvalidIdentity::kind);
+        same(&Some("impersonates_known_agent"), &error)?;
+    }
+    let Some(value) = row["ua"].as_str() else {
+        return Ok(());
+    };
+    match own.judge(value.as_bytes()) {
+        // A library's name is nobody's: unidentified, or a disguise where the library poses as a browser.
+        verdict if text(row, "purpose")? == "library_default" && verdict != Verdict::Ok => Ok(()),
+        verdict => same(&Verdict::Impersonation, &verdict),
+    }
 }

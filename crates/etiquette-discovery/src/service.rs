@@ -12,7 +12,9 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use tower_service::Service;
 
-use crate::plan::{Answer, Findings, InvalidStart, Plan, PlannedRequest, Want, What};
+use crate::plan::{
+    Findings, InvalidStart, Plan, PlannedRequest, PlannedResponse, RequestKind, Want,
+};
 use crate::sitemap::{Item, SitemapError, SitemapReader, SitemapTask, Summary};
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -20,7 +22,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// Finds what a site offers machines, through a service that does the waiting and the refusing.
 ///
 /// Costs two requests, robots.txt and the start page, and up to [`max_probes`](Self::max_probes) more. See
-/// [`plan`](crate::plan) for what is asked for and when; use that module to drive a discovery by other means.
+/// [`plan`](crate::plan) for what is requested and when; use that module to drive a discovery by other means.
 ///
 /// ```
 /// use etiquette_discovery::{Discovery, SourceKind};
@@ -96,7 +98,7 @@ impl<S> Discovery<S> {
         self
     }
 
-    /// The robots.txt of the sites that are asked, which is then not asked for. For callers that have read it.
+    /// The robots.txt of the site, which is then not requested. For callers that have read it.
     pub fn robots(mut self, robots: Robots) -> Self {
         self.robots = Some(robots);
         self
@@ -104,7 +106,7 @@ impl<S> Discovery<S> {
 
     /// The client below reads robots.txt and obeys it; `of` reads it out of the extensions of a response.
     ///
-    /// robots.txt is then not asked for a second time, verdicts are the client's, and the requests that are reported are
+    /// robots.txt is then not requested a second time, verdicts are the client's, and the requests that are reported are
     /// those that came after it. With the layers of `tower-etiquette` this is
     /// `|e| e.get::<Facts>()?.robots()?.robots().cloned()`.
     pub fn client_obeys_robots(mut self, of: fn(&Extensions) -> Option<Robots>) -> Self {
@@ -170,29 +172,32 @@ impl<S> Discovery<S> {
             plan = plan.want(*want);
         }
         while let Some(request) = plan.next_request() {
-            match self.ask(&request).await {
-                Ok(came) => {
-                    if let Some(robots) = came.robots {
-                        plan.learn_robots(&came.uri, robots);
+            match self.fetch(&request).await {
+                Ok(fetched) => {
+                    if let Some(robots) = fetched.robots {
+                        plan.learn_robots(&fetched.uri, robots);
                     }
-                    plan.answer(Answer {
-                        uri: &came.uri,
-                        status: came.status,
-                        headers: &came.headers,
-                        body: &came.body,
+                    plan.response(PlannedResponse {
+                        uri: &fetched.uri,
+                        status: fetched.status,
+                        headers: &fetched.headers,
+                        body: &fetched.body,
                     });
                 }
-                Err(error) => match request.what {
-                    What::RobotsTxt => return Err(DiscoveryError::RobotsTxt(error)),
-                    What::Start => return Err(DiscoveryError::StartPage(error)),
-                    What::Probe(_) => plan.no_answer(Refusal::find(&*error).is_none()),
+                Err(error) => match request.kind {
+                    RequestKind::RobotsTxt => return Err(DiscoveryError::RobotsTxt(error)),
+                    RequestKind::Start => return Err(DiscoveryError::StartPage(error)),
+                    RequestKind::Probe(_) => plan.no_response(Refusal::find(&*error).is_none()),
                 },
             }
         }
         Ok(plan.finish())
     }
 
-    async fn ask<ReqBody, ResBody>(&mut self, request: &PlannedRequest) -> Result<Came, BoxError>
+    async fn fetch<ReqBody, ResBody>(
+        &mut self,
+        request: &PlannedRequest,
+    ) -> Result<Fetched, BoxError>
     where
         S: Service<Request<ReqBody>, Response = Response<ResBody>>,
         S::Error: Into<BoxError>,
@@ -213,7 +218,9 @@ impl<S> Discovery<S> {
                     }
                 }
                 // A rule may have stood in what is missing.
-                Some(Err(error)) if request.what == What::RobotsTxt => return Err(error.into()),
+                Some(Err(error)) if request.kind == RequestKind::RobotsTxt => {
+                    return Err(error.into());
+                }
                 Some(Err(_)) => break,
             }
         }
@@ -222,7 +229,7 @@ impl<S> Discovery<S> {
             .final_uri
             .and_then(|of| of(&head.extensions))
             .unwrap_or_else(|| request.uri.clone());
-        Ok(Came {
+        Ok(Fetched {
             robots: self.robots_of.and_then(|of| of(&head.extensions)),
             uri,
             status: head.status,
@@ -232,7 +239,7 @@ impl<S> Discovery<S> {
     }
 }
 
-struct Came {
+struct Fetched {
     robots: Option<Robots>,
     uri: Uri,
     status: StatusCode,
@@ -267,7 +274,7 @@ where
 {
     let response = send(service, &task.uri, SITEMAP)
         .await
-        .map_err(FetchSitemapError::NoAnswer)?;
+        .map_err(FetchSitemapError::NoResponse)?;
     if response.status() != StatusCode::OK {
         return Err(FetchSitemapError::Status(response.status()));
     }
@@ -339,8 +346,8 @@ impl fmt::Display for DiscoveryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Start(_) => "the discovery cannot start",
-            Self::RobotsTxt(_) => "robots.txt could not be asked for",
-            Self::StartPage(_) => "the start page could not be asked for",
+            Self::RobotsTxt(_) => "robots.txt could not be fetched",
+            Self::StartPage(_) => "the start page could not be fetched",
         })
     }
 }
@@ -359,8 +366,8 @@ impl Error for DiscoveryError {
 #[non_exhaustive]
 pub enum FetchSitemapError {
     /// The service failed or refused.
-    NoAnswer(BoxError),
-    /// The site answered with another status than 200.
+    NoResponse(BoxError),
+    /// Another status than 200.
     Status(StatusCode),
     /// The body is none of a sitemap, or too long.
     Content(SitemapError),
@@ -369,8 +376,8 @@ pub enum FetchSitemapError {
 impl fmt::Display for FetchSitemapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoAnswer(_) => f.write_str("the sitemap could not be asked for"),
-            Self::Status(status) => write!(f, "the site answered {status} for its sitemap"),
+            Self::NoResponse(_) => f.write_str("the sitemap could not be fetched"),
+            Self::Status(status) => write!(f, "the sitemap could not be fetched: status {status}"),
             Self::Content(_) => f.write_str("the sitemap could not be read"),
         }
     }
@@ -379,7 +386,7 @@ impl fmt::Display for FetchSitemapError {
 impl Error for FetchSitemapError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::NoAnswer(error) => Some(&**error),
+            Self::NoResponse(error) => Some(&**error),
             Self::Status(_) => None,
             Self::Content(error) => Some(error),
         }
@@ -419,7 +426,7 @@ mod tests {
         }
     }
 
-    /// A site whose every answer is the same body; `taken` counts how many pieces of it were taken.
+    /// A site whose every response has the same body; `taken` counts how many pieces of it were taken.
     fn site(
         pieces: Vec<Result<Bytes, &'static str>>,
         taken: &Arc<Mutex<usize>>,
@@ -463,21 +470,21 @@ mod tests {
     #[tokio::test]
     async fn what_a_client_says_about_a_response_counts() {
         #[derive(Clone)]
-        struct Said(Uri, Robots);
+        struct FromClient(Uri, Robots);
         let site = tower::service_fn(|request: Request<Empty<Bytes>>| async move {
             assert_eq!(request.uri().path(), "/old/");
             let uri = Uri::from_static("https://www.example.com/new/");
-            let said = Said(uri, Robots::parse(b"Sitemap: s.xml\n"));
+            let from_client = FromClient(uri, Robots::parse(b"Sitemap: s.xml\n"));
             let response = Response::builder()
                 .header(header::CONTENT_TYPE, "text/html")
-                .extension(said)
+                .extension(from_client)
                 .body(http_body_util::Full::from("<link rel=feed href=f>"));
             Ok::<_, Infallible>(response.unwrap() as Response<http_body_util::Full<Bytes>>)
         });
         let start = "https://www.example.com/old/".parse().unwrap();
         let found = Discovery::new(site)
-            .client_obeys_robots(|extensions| Some(extensions.get::<Said>()?.1.clone()))
-            .final_uri(|extensions| Some(extensions.get::<Said>()?.0.clone()))
+            .client_obeys_robots(|extensions| Some(extensions.get::<FromClient>()?.1.clone()))
+            .final_uri(|extensions| Some(extensions.get::<FromClient>()?.0.clone()))
             .run(&start)
             .await
             .unwrap();

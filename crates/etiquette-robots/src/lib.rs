@@ -52,16 +52,20 @@ pub mod lint;
 mod pattern;
 mod record;
 mod robots;
+mod rule_kind;
 mod token;
+mod unusable;
 mod url;
 mod verdict;
 
 pub use pattern::Pattern;
 pub use record::{Record, RequestRate};
-pub use robots::{Group, MAX_BYTES, MAX_MAX_BYTES, Robots, RobotsBuilder, Unusable};
+pub use robots::{Group, MAX_BYTES, MAX_MAX_BYTES, Robots, RobotsBuilder};
+pub use rule_kind::RuleKind;
 pub use token::{InvalidToken, ProductToken, leading_token};
+pub use unusable::Unusable;
 pub use url::{path_to_match, resolve, robots_url};
-pub use verdict::{Cause, Rule, RuleKind, Verdict};
+pub use verdict::{Cause, Rule, Verdict};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

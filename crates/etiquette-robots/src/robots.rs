@@ -11,6 +11,7 @@ use crate::kept::{Hit, Kept};
 use crate::lex;
 use crate::record::{Record, RequestRate};
 use crate::token::ProductToken;
+use crate::unusable::Unusable;
 use crate::url;
 use crate::verdict::{Cause, GroupName, Rule, Verdict};
 
@@ -51,10 +52,6 @@ impl Robots {
     #[must_use]
     pub fn builder() -> RobotsBuilder {
         RobotsBuilder::default()
-    }
-
-    pub(crate) fn kept(&self) -> &Kept {
-        &self.0
     }
 
     /// What holds for the crawler `token`: all groups that name it, taken together; without one, those for `*`;
@@ -167,40 +164,6 @@ impl fmt::Debug for Robots {
     }
 }
 
-/// What a robots.txt without a single record seems to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Unusable {
-    /// Markup: an error page or a single-page application in place of the file.
-    Html,
-    /// UTF-16 text. RFC 9309, 2.2 asks for UTF-8.
-    Utf16,
-    /// Something else without any line that says something.
-    NoRecord,
-}
-
-impl Unusable {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-            Self::Utf16
-        } else if bytes.trim_ascii_start().starts_with(b"<") {
-            Self::Html
-        } else {
-            Self::NoRecord
-        }
-    }
-}
-
-impl fmt::Display for Unusable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Html => "a web page in place of a robots.txt",
-            Self::Utf16 => "UTF-16 text where UTF-8 is expected",
-            Self::NoRecord => "no line of it is a robots.txt record",
-        })
-    }
-}
-
 /// How to read a robots.txt.
 #[derive(Debug, Clone, Default)]
 pub struct RobotsBuilder {
@@ -276,14 +239,17 @@ impl<'r> Group<'r> {
         if self.closed {
             return verdict(Cause::NotParsedFor, None);
         }
-        let kept = self.robots.kept();
+        let kept = &self.robots.0;
         let best: Option<Hit> = self
             .sections
             .iter()
             .filter_map(|&section| kept.best(section, &target))
             .reduce(|best, hit| hit.better(Some(best)));
         match best {
-            Some(hit) => verdict(Cause::Rule, Some(Rule::new(self.robots.clone(), hit.at))),
+            Some(hit) => verdict(
+                Cause::Rule,
+                Some(Rule::new(Arc::clone(&self.robots.0), hit.at)),
+            ),
             None if self.name == GroupName::None => verdict(Cause::NoGroup, None),
             None => verdict(Cause::NoRule, None),
         }
@@ -298,7 +264,7 @@ impl<'r> Group<'r> {
     /// The longest Crawl-delay. Outside RFC 9309; that of `*` does not hold for a crawler that is named.
     #[must_use]
     pub fn crawl_delay(&self) -> Option<Duration> {
-        let kept = self.robots.kept();
+        let kept = &self.robots.0;
         self.sections
             .iter()
             .filter_map(|&section| kept.delay(section))
@@ -318,7 +284,7 @@ impl<'r> Group<'r> {
     /// Records that are no rules, section by section in the order of the file: Content-Signal, Content-Usage,
     /// Request-rate and whatever else there is, of unknown names at most a thousand in a file.
     pub fn records(&self) -> impl Iterator<Item = Record<'r>> + use<'r, '_> {
-        let kept = self.robots.kept();
+        let kept = &self.robots.0;
         self.sections
             .iter()
             .flat_map(|&section| kept.records(Some(section)))
@@ -327,10 +293,10 @@ impl<'r> Group<'r> {
     /// The rules in the order of the file, those without a path left out. For people: it sorts them first.
     #[must_use]
     pub fn rules(&self) -> Vec<Rule> {
-        let rules = self.robots.kept().rules(&self.sections);
+        let rules = self.robots.0.rules(&self.sections);
         rules
             .into_iter()
-            .map(|at| Rule::new(self.robots.clone(), at))
+            .map(|at| Rule::new(Arc::clone(&self.robots.0), at))
             .collect()
     }
 }

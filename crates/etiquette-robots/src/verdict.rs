@@ -2,60 +2,28 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
-use crate::robots::Robots;
+use crate::kept::{Kept, RuleAt};
+use crate::rule_kind::RuleKind;
 use crate::token::ProductToken;
-
-/// Whether a rule opens or closes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RuleKind {
-    /// `Allow`
-    Allow,
-    /// `Disallow`
-    Disallow,
-}
-
-impl RuleKind {
-    /// The name of the record: `Allow` or `Disallow`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "Allow",
-            Self::Disallow => "Disallow",
-        }
-    }
-}
-
-impl fmt::Display for RuleKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// One rule of a robots.txt. Cloning is cheap; the rule keeps the file it is from in memory.
 #[derive(Clone)]
 pub struct Rule {
-    robots: Robots,
+    file: Arc<Kept>,
     at: RuleAt,
 }
 
-/// Where a rule is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RuleAt {
-    Plain(u32),
-    Wild(u32),
-}
-
 impl Rule {
-    pub(crate) const fn new(robots: Robots, at: RuleAt) -> Self {
-        Self { robots, at }
+    pub(crate) const fn new(file: Arc<Kept>, at: RuleAt) -> Self {
+        Self { file, at }
     }
 
     /// Whether it opens or closes.
     #[must_use]
     pub fn kind(&self) -> RuleKind {
-        self.robots.kept().kind(self.at)
+        self.file.kind(self.at)
     }
 
     /// The pattern as the file has it. Bytes that are not UTF-8 are replaced.
@@ -67,13 +35,13 @@ impl Rule {
     /// The pattern as the file has it.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        self.robots.kept().written(self.at)
+        self.file.written(self.at)
     }
 
     /// The number of its line, counted from 1.
     #[must_use]
     pub fn line(&self) -> u32 {
-        self.robots.kept().line(self.at)
+        self.file.line(self.at)
     }
 }
 

@@ -1,3 +1,5 @@
+//! The builder: addresses and settings to a store.
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -6,11 +8,10 @@ use std::time::Duration;
 use etiquette_core::store::StoreFailed;
 use redis::{Client, cluster::ClusterClient};
 
-use crate::event::Event;
-use crate::link::{Link, Server};
-use crate::{Inner, RedisStore};
-
-pub(crate) type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
+use crate::connection::{Server, SharedConnection};
+use crate::event::{Event, OnEvent};
+use crate::settings::Settings;
+use crate::store::{Inner, RedisStore};
 
 /// Makes a [`RedisStore`]. All processes that share a namespace should agree on [`Builder::lease`] and
 /// [`Builder::nodes`].
@@ -24,17 +25,11 @@ pub struct Builder {
     roots: Option<Vec<u8>>,
 }
 
-pub(crate) struct Settings {
-    pub(crate) namespace: String,
-    pub(crate) lease: Duration,
-    pub(crate) timeout: Duration,
-    pub(crate) hold: Duration,
-    pub(crate) nodes: u32,
-    pub(crate) keep: Duration,
-    pub(crate) max_body: usize,
-    pub(crate) reading: Duration,
-    /// The present in microseconds, in place of the server's unless 0.
-    pub(crate) clock: Arc<AtomicI64>,
+impl RedisStore {
+    /// A store at `url`: `redis://[user:password@]host[:port][/db]`, or `rediss://` with feature `tls`.
+    pub fn builder(url: impl Into<String>) -> Builder {
+        Builder::new(url.into())
+    }
 }
 
 impl Builder {
@@ -42,17 +37,7 @@ impl Builder {
         Self {
             urls: vec![url],
             cluster: false,
-            settings: Settings {
-                namespace: "etiquette".into(),
-                lease: Duration::from_secs(10),
-                timeout: Duration::from_millis(500),
-                hold: Duration::from_secs(30),
-                nodes: 2,
-                keep: Duration::from_secs(7 * 24 * 3_600),
-                max_body: 64 << 20,
-                reading: Duration::from_secs(60),
-                clock: Arc::default(),
-            },
+            settings: Settings::default(),
             on_event: None,
             #[cfg(feature = "tls")]
             roots: None,
@@ -109,9 +94,9 @@ impl Builder {
         self
     }
 
-    /// How long a process may take to read a robots.txt before another one may. Default 60 s.
-    pub fn reading_time(mut self, time: Duration) -> Self {
-        self.settings.reading = time;
+    /// How long a process may take to fetch a robots.txt before another one may. Default 60 s.
+    pub fn robots_lease(mut self, lease: Duration) -> Self {
+        self.settings.robots_lease = lease;
         self
     }
 
@@ -176,17 +161,17 @@ impl Builder {
             let client = Client::open(url);
             Server::Single(Box::new(client.map_err(wrong)?))
         };
-        let link = Link::new(server, self.settings.timeout, self.on_event);
+        let connection = SharedConnection::new(server, self.settings.timeout, self.on_event);
         Ok(RedisStore(Arc::new(Inner {
             settings: self.settings,
-            link,
+            connection,
             script: redis::Script::new(include_str!("host.lua")),
             late: AtomicU64::new(10_000),
             owner: owner(),
         })))
     }
 
-    /// The store, once the server has answered.
+    /// The store, once the server has responded.
     ///
     /// # Errors
     /// When the address cannot be read, or the server cannot be used.

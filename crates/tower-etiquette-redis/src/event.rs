@@ -1,9 +1,12 @@
 //! What an operator of the store wants to know.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{ErrorKind, RedisError};
+
+pub(crate) type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// A change in how the server can be used. Told once for each change, not for each call.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use etiquette_core::store::host::{
 };
 use tokio::time::Instant;
 
-use crate::{BUCKETS, RedisStore};
+use crate::store::{BUCKETS, RedisStore};
 
-/// The answer of the script to `acquire`: granted, wait, pause, delay, since the last start, starts, backoff level.
+/// What the script returns to `acquire`: granted, wait, pause, delay, since the last start, starts, backoff level.
 type Row = (u8, u64, u64, u64, i64, u64, u32);
 
 impl HostStore for RedisStore {
@@ -63,8 +63,8 @@ impl HostStore for RedisStore {
                 timed && !ask.options.pauses_only && seen.policy.get_max_in_flight().get() > 1;
             if spaced && took > late {
                 // The next one may start sooner after this one than the delay: it is given back.
-                let step = Some(LeaseUpdate::Unused(ask.lease));
-                self.report(seen, HostReport::new(step, None)).await?;
+                let unused = Some(LeaseUpdate::Unused(ask.lease));
+                self.report(seen, HostReport::new(unused, None)).await?;
                 return Ok(Acquired::Wait(Duration::ZERO, shared));
             }
             Ok(Acquired::Granted(shared))
@@ -74,13 +74,13 @@ impl HostStore for RedisStore {
     fn report<'a>(&'a self, seen: LocalView<'a>, report: HostReport) -> HostStoreFuture<'a, ()> {
         Box::pin(async move {
             let call = self.call("tell", seen, |call| {
-                let (lease, step) = match report.lease {
+                let (lease, change) = match report.lease {
                     Some(LeaseUpdate::Renewed(lease)) => (self.lease_name(lease.0), "renew"),
                     Some(LeaseUpdate::Ended(lease)) => (self.lease_name(lease.0), "end"),
                     Some(LeaseUpdate::Unused(lease)) => (self.lease_name(lease.0), "unused"),
                     _ => (String::new(), "none"),
                 };
-                call.arg(lease).arg(step);
+                call.arg(lease).arg(change);
                 let Some(event) = report.event else {
                     call.arg("");
                     return;
@@ -134,13 +134,13 @@ impl RedisStore {
             .key(self.key(bucket, "l", seen.host));
         let policy = seen.policy;
         let present = self.0.settings.clock.load(Ordering::SeqCst);
-        self.0.link.ask(
+        self.0.connection.call(
             "share a host's budget",
             bucket,
-            move |mut line| async move {
+            move |mut server| async move {
                 call.arg(operation)
                     .arg(present)
-                    .arg(&*line.run)
+                    .arg(&*server.run)
                     .arg(micros(self.0.settings.lease))
                     .arg(policy.get_max_in_flight().get())
                     .arg(micros(policy.get_min_delay()))
@@ -153,7 +153,7 @@ impl RedisStore {
                     .arg(span(seen.since_start))
                     .arg(span(seen.since_end));
                 more(&mut call);
-                call.invoke_async(&mut line.connection).await
+                call.invoke_async(&mut server.connection).await
             },
         )
     }
@@ -172,18 +172,20 @@ impl RedisStore {
                 .key(self.key(bucket, "l", "-"))
                 .arg("mark")
                 .arg(present);
-            let marked =
-                self.0
-                    .link
-                    .ask_within(doing, bucket, timeout, move |mut line| async move {
-                        call.arg(&*line.run).arg(lease);
-                        call.invoke_async::<(u64,)>(&mut line.connection).await
-                    });
+            let marked = self.0.connection.call_within(
+                doing,
+                bucket,
+                timeout,
+                move |mut server| async move {
+                    call.arg(&*server.run).arg(lease);
+                    call.invoke_async::<(u64,)>(&mut server.connection).await
+                },
+            );
             left.push(marked.await?.0);
         }
         // New by less than a call takes: it was this one.
         if left.iter().any(|left| *left + 100_000 > lease) {
-            self.0.link.forgot();
+            self.0.connection.forgot();
         }
         Ok(())
     }

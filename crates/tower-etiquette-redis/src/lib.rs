@@ -20,10 +20,10 @@
 //! ```
 //!
 //! # What is shared
-//! - **Hosts**: permits, delay, pauses, backoff level, rate, Crawl-delay and latency. The first of a process's line for a host asks
-//!   with one script call, the answer is told with a second one, off the request's path. A permit is a lease: it is renewed
+//! - **Hosts**: permits, delay, pauses, backoff level, rate, Crawl-delay and latency. The first of a process's queue for a host asks
+//!   with one script call, the response is reported with a second one, off the request's path. A permit is a lease: it is renewed
 //!   while the body streams, and comes back by itself [`Builder::lease`] after its process died.
-//! - **robots.txt**: bytes, outcome and validators of each file. One process reads it, the others take it from here.
+//! - **robots.txt**: bytes, outcome and validators of each file. One process fetches it, the others take it from here.
 //! - **Responses**: variants and bodies, in pieces of 256 KiB. A body above the cache layer's limit for one that is held is
 //!   written as it comes and read piece by piece, up to [`Builder::max_body`].
 //!
@@ -52,7 +52,7 @@
 //! | `mark` | since when the server remembers, and its run id | 30 days after the last use |
 //! | `h` | state of a host, by its name | until nothing is owed, and 10 minutes (24 hours after backoffs) |
 //! | `l` | permits of a host | two leases after the last |
-//! | `r`, `c` | robots.txt by origin and token, and who reads it | 30 days; a reading's time |
+//! | `r`, `c` | robots.txt by origin and token, and who reads it | 30 days; [`Builder::robots_lease`] |
 //! | `v`, `b` | variants by a hash of the URL, pieces of bodies | [`Builder::keep_responses`] |
 //!
 //! No credentials or queries are part of a key. Of a user fetch nothing is written but the state and the robots.txt of its
@@ -64,7 +64,7 @@
 //! # What it costs
 //! A request makes two calls: the question before it starts, and off its path what became of it; a long body one more for
 //! each third of a lease, and a pause one for each process at its end. A call is about 30 µs of the server's time (a GCRA
-//! script, which knows of no permits, pauses or backoff_level, about 6 µs), so that one server lets some ten thousand requests a
+//! script, which knows of no permits, pauses or backoff, about 6 µs), so that one server lets some ten thousand requests a
 //! second start. A host that was asked once takes 200 bytes there (GCRA 130), and vanishes ten minutes after its last
 //! request. `cargo run --release -p compare -- redis` measures it.
 //!
@@ -77,73 +77,17 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
+mod connection;
 mod event;
 mod hosts;
-mod link;
 mod responses;
 mod robots;
-
-use std::fmt;
-use std::sync::Arc;
+mod settings;
+mod store;
 
 pub use builder::Builder;
 pub use event::{Cause, Event};
-
-use builder::Settings;
-use link::Link;
-
-/// A handle to the server. Cloning it shares one connection.
-#[derive(Clone)]
-pub struct RedisStore(Arc<Inner>);
-
-struct Inner {
-    settings: Settings,
-    link: Link,
-    script: redis::Script,
-    /// How late a grant may be acted upon, in microseconds: what an answer takes.
-    late: std::sync::atomic::AtomicU64,
-    /// Tells this process's leases from those of others.
-    owner: u64,
-}
-
-impl RedisStore {
-    /// A store at `url`: `redis://[user:password@]host[:port][/db]`, or `rediss://` with feature `tls`.
-    pub fn builder(url: impl Into<String>) -> Builder {
-        Builder::new(url.into())
-    }
-
-    /// The part of a key that Cluster looks at.
-    fn bucket(name: &str) -> u64 {
-        hash(name) % BUCKETS
-    }
-
-    fn key(&self, bucket: u64, kind: &str, name: &str) -> String {
-        let namespace = &self.0.settings.namespace;
-        if name.is_empty() {
-            format!("{namespace}:1:{{{bucket}}}:{kind}")
-        } else {
-            format!("{namespace}:1:{{{bucket}}}:{kind}:{name}")
-        }
-    }
-}
-
-const BUCKETS: u64 = 64;
-
-/// FNV-1a: all processes must find the same key.
-fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-impl fmt::Debug for RedisStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore")
-            .field("namespace", &self.0.settings.namespace)
-            .field("lease", &self.0.settings.lease)
-            .finish_non_exhaustive()
-    }
-}
+pub use store::RedisStore;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -7,7 +7,7 @@ use etiquette_core::decide::robots_txt::{StoredOutcome, StoredRobots};
 use etiquette_core::store::{Claim, RobotsKey, RobotsStore, StoreFuture};
 use redis::{ExistenceCheck, SetExpiry, SetOptions, Value};
 
-use crate::RedisStore;
+use crate::store::RedisStore;
 
 /// RFC 9309, 2.4: an old copy may be used for 30 days while the file cannot be reached.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -20,13 +20,13 @@ impl RobotsStore for RedisStore {
         Box::pin(async move {
             let fields: (Option<Vec<u8>>, Option<Vec<u8>>) = self
                 .0
-                .link
-                .ask("read a robots.txt", bucket, |mut line| async move {
+                .connection
+                .call("read a robots.txt", bucket, |mut server| async move {
                     redis::cmd("HMGET")
                         .arg(record)
                         .arg("about")
                         .arg("bytes")
-                        .query_async(&mut line.connection)
+                        .query_async(&mut server.connection)
                         .await
                 })
                 .await?;
@@ -57,9 +57,9 @@ impl RobotsStore for RedisStore {
             pipe.pexpire(&record, KEPT.as_millis() as i64).ignore();
             pipe.del(&claim).ignore();
             self.0
-                .link
-                .ask("keep a robots.txt", bucket, |mut line| async move {
-                    pipe.query_async(&mut line.connection).await
+                .connection
+                .call("keep a robots.txt", bucket, |mut server| async move {
+                    pipe.query_async(&mut server.connection).await
                 })
                 .await
         })
@@ -68,19 +68,19 @@ impl RobotsStore for RedisStore {
     fn claim<'a>(&'a self, key: &'a RobotsKey) -> StoreFuture<'a, Claim> {
         let (bucket, [_, claim]) = self.robots_keys(key);
         Box::pin(async move {
-            let expiry = SetExpiry::PX(self.0.settings.reading.as_millis() as u64);
+            let expiry = SetExpiry::PX(self.0.settings.robots_lease.as_millis() as u64);
             let options = SetOptions::default()
                 .conditional_set(ExistenceCheck::NX)
                 .with_expiration(expiry);
             let set: Value = self
                 .0
-                .link
-                .ask("claim a robots.txt", bucket, |mut line| async move {
+                .connection
+                .call("claim a robots.txt", bucket, |mut server| async move {
                     redis::cmd("SET")
                         .arg(claim)
                         .arg(self.0.owner)
                         .arg(options)
-                        .query_async(&mut line.connection)
+                        .query_async(&mut server.connection)
                         .await
                 })
                 .await?;

@@ -46,7 +46,7 @@ pub struct Args {
     pub max_in_flight: NonZeroU32,
     /// The shortest delay between two requests to a host [default: 1, and 0.2 for the site of its own].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub min_delay: Option<Duration>,
+    pub delay: Option<Duration>,
     /// How long a request may wait for its host before it is given up.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "600")]
     pub max_wait: Duration,
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(args.urls.len(), 2);
         assert!(args.require_published);
         assert_eq!(args.named.contact.as_deref(), Some("MAIL"));
-        assert_eq!(args.min_delay, Some(Duration::from_millis(250)));
+        assert_eq!(args.delay, Some(Duration::from_millis(250)));
         assert_eq!(args.max_wait, Duration::from_secs(5));
         assert_eq!(
             (args.max_in_flight.get(), args.max_pages, args.max_depth),

@@ -87,7 +87,7 @@ async fn crawl_targets(
     report: &mut Report<'_>,
     mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Result<Outcome, Error> {
-    let mut engine = Engine::new(args, introduced.identity, args.min_delay)?;
+    let mut engine = Engine::new(args, introduced.identity, args.delay)?;
     if introduced.strangers {
         tokio::select! {
             () = stop.as_mut() => {
@@ -127,7 +127,7 @@ async fn crawl_oneself(
     let token = identity.token().to_string();
     let site = site::serve().await?;
     let start: Uri = site.url("/").parse().expect("an address makes a URL");
-    let mut engine = Engine::new(args, identity, args.min_delay.or(Some(OWN_DELAY)))?;
+    let mut engine = Engine::new(args, identity, args.delay.or(Some(OWN_DELAY)))?;
     let mut runs = Vec::new();
     let mut stopped = false;
     for run in ["first", "second"] {

@@ -54,7 +54,7 @@ pub(super) async fn check(identity: &Identity, client: &Client) -> Result<(), Ba
 }
 
 fn chain(error: &Unpublished) -> String {
-    if let Unpublished::NoAnswer(cause) = error
+    if let Unpublished::NoResponse(cause) = error
         && let Some(refusal) = tower_etiquette::Refusal::find(&**cause)
     {
         return format!("{error}: {}", refusal.explain());

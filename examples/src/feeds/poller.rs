@@ -183,7 +183,7 @@ where
             (None, StatusCode::OK) => What::NotAFeed,
             (None, status) => What::Status(status),
         };
-        let answer = Poll::Answer {
+        let answer = Poll::Response {
             status,
             headers: &headers,
             hints: parsed.map(|parsed| parsed.hints),
@@ -192,7 +192,7 @@ where
         let next = feed.state.record(answer, now);
         return Outcome { what, next };
     }
-    let next = feed.state.record(Poll::NoAnswer, clock.now().wall);
+    let next = feed.state.record(Poll::NoResponse, clock.now().wall);
     Outcome {
         what: What::Failed("too many redirects".into()),
         next,
@@ -213,7 +213,7 @@ fn failed(feed: &mut Known, error: &BoxError, clock: &dyn Clock) -> Outcome {
         },
         None => Outcome {
             what: What::Failed(error.to_string()),
-            next: feed.state.record(Poll::NoAnswer, now),
+            next: feed.state.record(Poll::NoResponse, now),
         },
     }
 }

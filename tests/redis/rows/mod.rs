@@ -1,15 +1,6 @@
 //! The timelines of Retry-After and budgets, played by processes that share a real server: those that speak of a store, and
 //! with a store those that do not. Time is the test's own, for the server's script too, so that instants are exact.
 
-#[path = "../../vectors/retry_after/expect.rs"]
-mod expect;
-#[path = "../../vectors/retry_after/run.rs"]
-mod run;
-#[path = "../../vectors/retry_after/scenario.rs"]
-mod scenario;
-#[path = "../../vectors/retry_after/site.rs"]
-mod site;
-
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -19,14 +10,13 @@ use etiquette_core::store::StoreFailed;
 use etiquette_core::store::host::{
     AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LocalView, Outage,
 };
-use etiquette_tests::vectors::{Report, documents};
+use etiquette_tests::timeline::{self, Arrangement, Nodes, Scenario};
+use etiquette_tests::vectors::{Report, Vectors};
 use tokio::runtime::{Handle, Runtime};
 use tokio::time::Instant;
 use tower_etiquette_redis::{Builder, RedisStore};
 
 use crate::server::Server;
-use run::{Arrangement, Nodes};
-use scenario::Scenario;
 
 const RETRY_OVER_BUDGET: &[&str] = &["retry_after", "budget"];
 const BUDGET: &[&str] = &["budget"];
@@ -38,31 +28,36 @@ fn timelines_on_a_shared_server() {
     };
     let file = "scenarios.json";
     let mut report = Report::new("retry_after on a shared server");
-    for document in documents("retry_after/scenarios.json") {
+    for document in Vectors::from_env().documents("retry_after/scenarios.json") {
         for row in document["scenarios"].as_array().expect("a list") {
-            let scenario = Scenario::read(row, &document["defaults"]);
-            if std::env::var("ETIQUETTE_ROWS")
-                .is_ok_and(|rows| !rows.split(',').any(|row| scenario.id.starts_with(row)))
-            {
+            if !timeline::is_wanted(row["id"].as_str().unwrap_or_default()) {
                 continue;
             }
+            let scenario = match Scenario::read(row, &document["defaults"]) {
+                Ok(scenario) => scenario,
+                Err(why) => {
+                    report.play(file, row, |_| Err(why));
+                    continue;
+                }
+            };
             if let Some(why) = left_out(&scenario) {
                 report.left_out(file, &scenario.id, why);
                 continue;
             }
-            let arrangements = [(RETRY_OVER_BUDGET, (0.0, 0.1)), (BUDGET, (0.1, 0.1))];
-            let outcome = arrangements.into_iter().try_for_each(|(layers, jitter)| {
-                let arrangement = Arrangement {
-                    layers,
-                    shared: true,
-                    jitter,
-                };
-                let nodes = Fleet::new(&server, &scenario);
-                let played = run::play_on(&scenario, arrangement, Some(&nodes));
-                expect::check(&scenario, &played, arrangement)
-                    .map_err(|why| format!("{arrangement:?}: {why}"))
+            report.play(file, row, |_| {
+                let arrangements = [(RETRY_OVER_BUDGET, (0.0, 0.1)), (BUDGET, (0.1, 0.1))];
+                arrangements.into_iter().try_for_each(|(layers, jitter)| {
+                    let arrangement = Arrangement {
+                        layers,
+                        shared: true,
+                        jitter,
+                    };
+                    let nodes = Fleet::new(&server, &scenario);
+                    timeline::play_on(&scenario, arrangement, Some(&nodes))
+                        .and_then(|observed| timeline::check(&scenario, &observed, arrangement))
+                        .map_err(|why| format!("{arrangement:?}: {why}"))
+                })
             });
-            report.row(file, &scenario.id, outcome);
         }
     }
     report.finish();

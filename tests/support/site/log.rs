@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, Method, StatusCode, Version, header};
+use http::{Extensions, HeaderMap, Method, StatusCode, Uri, Version, header};
+use tokio::time::Instant;
 
-use super::Arrival;
+use super::answer::Arrival;
 
 /// The log of one site. Clones share it.
 #[derive(Clone, Debug)]
@@ -29,7 +30,8 @@ struct Seen {
     entries: Vec<Entry>,
 }
 
-/// One request and its answer, as the site saw them. Times count from the start of the log.
+/// One request and its answer, as the site saw them. Times count from the start of the log, by the clock of tokio: where
+/// it is paused, they are exact.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Entry {
@@ -45,12 +47,16 @@ pub struct Entry {
     pub version: Version,
     /// The method.
     pub method: Method,
+    /// The URI as it came: over a socket usually the path alone, without sockets the whole URL.
+    pub uri: Uri,
     /// Path and query.
     pub target: String,
     /// The authority that was asked for.
     pub host: String,
     /// The header fields of the request.
     pub headers: HeaderMap,
+    /// What travelled with the request inside the process; empty over a socket.
+    pub extensions: Extensions,
     /// The status of the answer, once there is one.
     pub status: Option<StatusCode>,
     /// The header fields of the answer.
@@ -78,9 +84,11 @@ impl Entry {
             wall: SystemTime::UNIX_EPOCH + at,
             version: Version::HTTP_11,
             method: Method::GET,
+            uri: Uri::default(),
             target: target.to_owned(),
             host: "localhost".to_owned(),
             headers: HeaderMap::new(),
+            extensions: Extensions::new(),
             status: None,
             answer: HeaderMap::new(),
             answered: None,
@@ -201,6 +209,20 @@ impl Log {
         seen.entries.iter().map(|e| e.target.clone()).collect()
     }
 
+    /// When the requests so far arrived, in milliseconds since the log began.
+    #[must_use]
+    pub fn arrived_at(&self) -> Vec<u128> {
+        let seen = self.seen();
+        seen.entries.iter().map(|e| e.at.as_millis()).collect()
+    }
+
+    /// How many requests are being answered, or have a body that has neither ended nor been dropped.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        let seen = self.seen();
+        seen.entries.iter().filter(|e| e.ended.is_none()).count()
+    }
+
     /// How many TCP connections were accepted so far.
     #[must_use]
     pub fn connections(&self) -> u64 {
@@ -244,18 +266,27 @@ impl Log {
         self.seen().open -= 1;
     }
 
-    pub(super) fn arrived(&self, connection: u64, version: Version, arrival: &Arrival) -> Index {
+    /// Takes in a request, and tells it when it arrived.
+    pub(super) fn arrived(
+        &self,
+        connection: u64,
+        version: Version,
+        arrival: &mut Arrival,
+    ) -> Index {
         let mut seen = self.seen();
         // Read under the lock, so that the order of entries is the order of their times.
         let at = self.now();
+        arrival.at = at;
         let entry = Entry {
             run: seen.run,
             connection,
             wall: self.0.began_wall + at,
             version,
             method: arrival.method.clone(),
+            uri: arrival.uri.clone(),
             host: arrival.host.clone(),
             headers: arrival.headers.clone(),
+            extensions: arrival.extensions.clone(),
             ..Entry::new(at, &arrival.target)
         };
         seen.entries.push(entry);

@@ -128,11 +128,11 @@ pub struct SharedView {
     pub pause: Duration,
     /// The delay as known now.
     pub delay: Duration,
-    /// How long ago anybody last started a request.
+    /// How long ago any process last started a request.
     pub since_start: Option<Duration>,
     /// How many requests were started; this one included when it was granted.
     pub started: u64,
-    /// The incidents that are not forgiven yet.
+    /// The pauses that backed off and are not forgiven yet.
     pub backoff_level: u32,
 }
 

@@ -1,5 +1,9 @@
 //! What a store for responses has to do. Stores of other things have their traits here too.
 
+#[cfg(feature = "unstable")]
+pub mod codec;
+#[cfg(not(feature = "unstable"))]
+pub(crate) mod codec;
 pub mod host;
 pub mod journal;
 

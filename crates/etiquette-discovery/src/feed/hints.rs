@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use super::{DAY, HOUR, WEEK, hour_of_week};
+use super::week::{DAY, HOUR, WEEK, hour_of_week};
 
 /// How far into a feed hints are looked for; they stand before the first entry.
 const MAX_BYTES: usize = 128 * 1024;

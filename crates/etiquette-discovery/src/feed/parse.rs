@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use http::Uri;
 
-use super::Hints;
+use super::hints::Hints;
 use crate::reference::resolve;
 
 /// The longest feed that is read, in bytes: 8 MiB. The parser holds all of it.

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
 
-use super::{MAX_LINKS, MetaRobots};
+use super::page::{MAX_LINKS, MetaRobots};
 
 /// `<meta>` elements beyond this many say nothing new to a robot.
 const MAX_META: usize = 64;

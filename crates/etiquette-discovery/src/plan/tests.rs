@@ -1,4 +1,9 @@
+use etiquette_robots::Robots;
+use http::{HeaderMap, StatusCode, Uri, header};
+
+use super::course::PROBE_BYTES;
 use super::*;
+use crate::Via;
 
 fn plan() -> Plan {
     let start = "https://www.example.com/a?b#c".parse().unwrap();
@@ -7,11 +12,11 @@ fn plan() -> Plan {
         .token("ExampleBot".parse().unwrap())
 }
 
-fn answer(plan: &mut Plan, status: u16, content_type: &str, body: &[u8]) -> Uri {
+fn respond(plan: &mut Plan, status: u16, content_type: &str, body: &[u8]) -> Uri {
     let request = plan.next_request().unwrap();
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, content_type.parse().unwrap());
-    plan.answer(Answer {
+    plan.response(PlannedResponse {
         uri: &request.uri,
         status: StatusCode::from_u16(status).unwrap(),
         headers: &headers,
@@ -23,10 +28,10 @@ fn answer(plan: &mut Plan, status: u16, content_type: &str, body: &[u8]) -> Uri 
 #[test]
 fn an_unreachable_robots_txt_closes_the_site() {
     let mut plan = plan().want(Want::Llms).max_probes(3);
-    answer(&mut plan, 503, "text/plain", b"");
+    respond(&mut plan, 503, "text/plain", b"");
     assert_eq!(plan.next_request(), None);
     let findings = plan.finish();
-    assert_eq!(findings.robots, RobotsOutcome::Unreachable);
+    assert_eq!(findings.robots, RobotsAccess::Unreachable);
     assert!(!findings.start_allowed);
     assert_eq!(findings.requests, ["https://www.example.com/robots.txt"]);
 }
@@ -35,7 +40,7 @@ fn an_unreachable_robots_txt_closes_the_site() {
 fn a_disallowed_start_is_not_asked_for_but_its_sitemaps_are_told() {
     let mut plan = plan();
     let robots = b"User-agent: ExampleBot\nDisallow: /a\nSitemap: /s.xml\n";
-    answer(&mut plan, 200, "text/plain", robots);
+    respond(&mut plan, 200, "text/plain", robots);
     assert_eq!(plan.next_request(), None);
     let findings = plan.finish();
     assert!(!findings.start_allowed);
@@ -45,7 +50,7 @@ fn a_disallowed_start_is_not_asked_for_but_its_sitemaps_are_told() {
 #[test]
 fn a_robots_txt_that_is_known_costs_nothing() {
     let mut plan = plan().robots(Robots::parse(b"Sitemap: /s.xml\n"));
-    let start = answer(&mut plan, 200, "text/html", b"");
+    let start = respond(&mut plan, 200, "text/html", b"");
     assert_eq!(start, "https://www.example.com/a?b");
     let findings = plan.finish();
     assert_eq!(findings.requests.len(), 1);
@@ -56,10 +61,10 @@ fn a_robots_txt_that_is_known_costs_nothing() {
 fn a_client_that_obeys_robots_txt_is_not_asked_for_it() {
     let mut plan = plan().client_obeys_robots().want(Want::Llms).max_probes(1);
     let request = plan.next_request().unwrap();
-    assert_eq!(request.what, What::Start);
+    assert_eq!(request.kind, RequestKind::Start);
     let robots = b"User-agent: ExampleBot\nDisallow: /llms.txt\nSitemap: /s.xml\n";
     plan.learn_robots(&request.uri, Robots::parse(robots));
-    answer(&mut plan, 200, "text/html", b"");
+    respond(&mut plan, 200, "text/html", b"");
     // A probe that the client would refuse is not even tried.
     assert_eq!(plan.next_request(), None);
     assert_eq!(
@@ -75,11 +80,11 @@ fn probes_are_bounded_and_must_look_like_what_they_are() {
         .want(Want::Llms)
         .want(Want::Api)
         .max_probes(200);
-    answer(&mut plan, 404, "text/html", b"");
-    answer(&mut plan, 200, "text/html", b"");
-    answer(&mut plan, 200, "application/xml", b"<html>not found</html>");
-    answer(&mut plan, 200, "text/plain", b"<!doctype html>");
-    answer(&mut plan, 200, "application/json", b"{\"error\": 404}");
+    respond(&mut plan, 404, "text/html", b"");
+    respond(&mut plan, 200, "text/html", b"");
+    respond(&mut plan, 200, "application/xml", b"<html>not found</html>");
+    respond(&mut plan, 200, "text/plain", b"<!doctype html>");
+    respond(&mut plan, 200, "application/json", b"{\"error\": 404}");
     assert_eq!(plan.next_request(), None);
     assert_eq!(plan.finish().sources, []);
 }
@@ -87,13 +92,13 @@ fn probes_are_bounded_and_must_look_like_what_they_are() {
 #[test]
 fn a_refused_probe_is_no_request() {
     let mut plan = plan().want(Want::Llms).want(Want::Sitemap).max_probes(1);
-    answer(&mut plan, 404, "text/html", b"");
-    answer(&mut plan, 200, "text/html", b"");
-    plan.no_answer(false);
+    respond(&mut plan, 404, "text/html", b"");
+    respond(&mut plan, 200, "text/html", b"");
+    plan.no_response(false);
     let mut big = b"<urlset><url><loc>https://www.example.com/x</loc></url>".to_vec();
     big.resize(PROBE_BYTES, b' ');
     assert_eq!(
-        answer(&mut plan, 200, "application/xml", &big),
+        respond(&mut plan, 200, "application/xml", &big),
         "https://www.example.com/sitemap.xml"
     );
     let findings = plan.finish();
@@ -104,8 +109,8 @@ fn a_refused_probe_is_no_request() {
 #[test]
 fn an_error_page_tells_nothing() {
     let mut plan = plan();
-    answer(&mut plan, 404, "text/plain", b"");
-    answer(&mut plan, 404, "text/html", b"<link rel=feed href=/f>");
+    respond(&mut plan, 404, "text/plain", b"");
+    respond(&mut plan, 404, "text/html", b"<link rel=feed href=/f>");
     let findings = plan.finish();
     assert_eq!(findings.start_status, Some(StatusCode::NOT_FOUND));
     assert_eq!(findings.sources, []);

@@ -2,7 +2,7 @@
 
 use http::Uri;
 
-use super::Answer;
+use super::response::PlannedResponse;
 use crate::sitemap::{SitemapError, SitemapReader};
 use crate::source::{Source, SourceGroup, SourceKind};
 
@@ -57,9 +57,9 @@ impl Want {
     }
 
     /// Whether the answer is what was looked for and no error page with status 200.
-    pub(super) fn fits(self, uri: &Uri, answer: &Answer<'_>) -> bool {
-        let media_type = answer.media_type();
-        let body = answer.body.trim_ascii_start();
+    pub(super) fn fits(self, uri: &Uri, response: &PlannedResponse<'_>) -> bool {
+        let media_type = response.media_type();
+        let body = response.body.trim_ascii_start();
         match self {
             Self::Api => match media_type.as_str() {
                 "application/linkset+json" | "application/linkset" => true,
@@ -83,7 +83,7 @@ impl Want {
                 ) || media_type.ends_with("+xml")
                     && media_type != "application/xhtml+xml";
                 let mut reader = SitemapReader::new(uri);
-                let read = reader.feed(answer.body, |_| {}).and_then(|()| {
+                let read = reader.feed(response.body, |_| {}).and_then(|()| {
                     // What was read is only the beginning, which may be cut anywhere.
                     reader.finish(|_| {}).map(|_| ())
                 });

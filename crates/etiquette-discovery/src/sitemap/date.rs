@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use etiquette_core::field::date::{checked_days, days, month_by_name, zone_by_name};
+
 /// Where no zone is told, the instant may lie this far on either side: zones reach from UTC−12 to UTC+14.
 const WEST: i64 = 12 * 3600;
 const EAST: i64 = 14 * 3600;
@@ -35,7 +37,7 @@ impl LastMod {
         }
         rest.expect(b"-")?;
         let day = rest.number(2)?;
-        let midnight = day_in_month(year, month, day)?;
+        let midnight = checked_days(year, month, day)?;
         if rest.is_empty() {
             return Self::span(midnight, midnight + 1);
         }
@@ -63,7 +65,7 @@ impl LastMod {
             day = words.next()?;
         }
         let day = Cursor(day.as_bytes()).digits(1, 2)?;
-        let month = month_by_name(words.next()?)?;
+        let month = month_by_name(words.next()?.get(..3)?)?;
         let year = words.next()?;
         let short = year.len() == 2;
         let year = Cursor(year.as_bytes()).digits(2, 4)?;
@@ -72,7 +74,7 @@ impl LastMod {
             (true, _) => year + 1900,
             (false, _) => year,
         };
-        let midnight = day_in_month(year, month, day)?;
+        let midnight = checked_days(year, month, day)?;
         let Some(clock) = words.next() else {
             return Self::span(midnight, midnight + 1);
         };
@@ -237,54 +239,6 @@ impl Cursor<'_> {
         let minutes = if self.is_empty() { 0 } else { self.number(2)? };
         (self.is_empty() && minutes <= 59).then(|| Some(sign * (hours * 3600 + minutes * 60)))
     }
-}
-
-fn day_in_month(year: i64, month: i64, day: i64) -> Option<i64> {
-    let first = days(year, month, 1);
-    let length = days(year, month + 1, 1) - first;
-    (1..=length).contains(&day).then(|| first + day - 1)
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar; month 13 is the next January.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 12 {
-        (year + 1, 1)
-    } else {
-        (year, month)
-    };
-    // Years that begin in March have the leap day at their end.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468
-}
-
-fn month_by_name(name: &str) -> Option<i64> {
-    const MONTHS: [&str; 12] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ];
-    let short = name.get(..3)?;
-    let at = MONTHS
-        .iter()
-        .position(|month| month.eq_ignore_ascii_case(short))?;
-    i64::try_from(at + 1).ok()
-}
-
-/// The zones that RFC 822 names; a name that is none of them tells nothing (RFC 5322, 4.3).
-fn zone_by_name(name: &str) -> Option<i64> {
-    let hours = match name.to_ascii_uppercase().as_str() {
-        "GMT" | "UTC" | "UT" | "Z" => 0,
-        "EDT" => -4,
-        "EST" | "CDT" => -5,
-        "CST" | "MDT" => -6,
-        "MST" | "PDT" => -7,
-        "PST" => -8,
-        _ => return None,
-    };
-    Some(hours * 3600)
 }
 
 #[cfg(test)]

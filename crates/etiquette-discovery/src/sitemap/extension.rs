@@ -2,8 +2,8 @@
 
 use quick_xml::events::BytesStart;
 
-use super::LastMod;
-use super::xml::attribute;
+use super::date::LastMod;
+use super::escape::attribute;
 
 /// Things of one kind that are kept for one entry; sitemaps.org's extensions allow 1,000 images.
 const MAX_EACH: usize = 1_000;

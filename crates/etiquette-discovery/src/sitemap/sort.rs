@@ -2,14 +2,16 @@
 
 use http::Uri;
 
-use super::scope::{Judged, Scope};
+use super::entry::{Entry, Item, SitemapKind};
+use super::limits::{Limits, PROTOCOL_ENTRIES, PROTOCOL_LOCATION};
+use super::scope::{Judged, SitemapScope};
+use super::summary::Warning;
 use super::xml::Draft;
-use super::{Entry, Item, Limits, PROTOCOL_ENTRIES, PROTOCOL_LOCATION, SitemapKind, Warning};
 
 /// What becomes of the entries.
 #[derive(Debug)]
 pub(super) struct Sort {
-    pub(super) scope: Scope,
+    pub(super) scope: SitemapScope,
     pub(super) limits: Limits,
     resolved: String,
     pub(super) entries: u64,
@@ -23,7 +25,7 @@ pub(super) struct Sort {
 impl Sort {
     pub(super) fn new(uri: &Uri) -> Self {
         Self {
-            scope: Scope::new(uri),
+            scope: SitemapScope::new(uri),
             limits: Limits::default(),
             resolved: String::new(),
             entries: 0,

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use http::Uri;
 
-use super::{Change, Entry};
+use super::entry::{Change, Entry};
 
 /// A sitemap to read.
 #[derive(Clone, Debug, PartialEq, Eq)]

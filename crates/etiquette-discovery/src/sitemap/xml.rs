@@ -8,18 +8,18 @@ use quick_xml::Reader;
 use quick_xml::errors::{Error, IllFormedError};
 use quick_xml::events::{BytesStart, Event};
 
+use super::date::LastMod;
+use super::entry::{ChangeFrequency, SitemapKind};
+use super::escape::{attribute, referenced, unescaped};
 use super::extension::Extra;
-use super::{ChangeFrequency, LastMod, SitemapKind};
 
 /// The longest text of an element that is read; URIs beyond it are refused by everyone.
 const MAX_TEXT: usize = 16 * 1024;
-/// `#x0010FFFF;` and some zeros more.
-const MAX_REFERENCE_NAME: usize = 16;
 /// Prefixes that may be bound to the sitemap namespace.
 const MAX_PREFIXES: usize = 8;
 
 /// What an element of the document led to.
-pub(super) enum Step {
+pub(super) enum Found {
     /// An entry is complete.
     Entry,
     /// The root is not that of a sitemap.
@@ -171,8 +171,8 @@ impl Xml {
             };
             match step {
                 None => {}
-                Some(Step::Foreign) => return Ended::Foreign,
-                Some(Step::Entry) => {
+                Some(Found::Foreign) => return Ended::Foreign,
+                Some(Found::Entry) => {
                     if let Some(kind) = self.kind {
                         self.draft.complete();
                         on_entry(kind, &mut self.draft);
@@ -197,7 +197,7 @@ impl Xml {
         }
     }
 
-    fn start(&mut self, start: &BytesStart<'_>, empty: bool) -> Option<Step> {
+    fn start(&mut self, start: &BytesStart<'_>, empty: bool) -> Option<Found> {
         let depth = self.depth;
         if !empty {
             self.depth = depth.saturating_add(1);
@@ -254,14 +254,14 @@ impl Xml {
         prefix: &str,
         local: &str,
         empty: bool,
-    ) -> Option<Step> {
+    ) -> Option<Found> {
         let kind = match local {
             "urlset" => SitemapKind::UrlSet,
             "sitemapindex" => SitemapKind::Index,
             "rss" => SitemapKind::Rss,
             "RDF" => SitemapKind::Rdf,
             "feed" => SitemapKind::Atom,
-            _ => return Some(Step::Foreign),
+            _ => return Some(Found::Foreign),
         };
         self.kind = Some(kind);
         self.prefixes.push(String::new());
@@ -344,7 +344,7 @@ impl Xml {
         }
     }
 
-    fn end(&mut self, name: &str) -> Option<Step> {
+    fn end(&mut self, name: &str) -> Option<Found> {
         self.depth = self.depth.saturating_sub(1);
         if let Some((field, depth)) = self.field {
             // The end of the entry also ends a field whose own end is missing.
@@ -362,7 +362,7 @@ impl Xml {
         }
         self.depth = entry;
         self.entry = None;
-        Some(Step::Entry)
+        Some(Found::Entry)
     }
 
     fn push(&mut self, text: &str) {
@@ -451,58 +451,4 @@ fn entry_name(kind: SitemapKind) -> &'static str {
         SitemapKind::Atom => "entry",
         SitemapKind::UrlSet | SitemapKind::Text => "url",
     }
-}
-
-/// The attribute's value, references replaced.
-pub(super) fn attribute(start: &BytesStart<'_>, name: &str) -> Option<String> {
-    start
-        .attributes()
-        .with_checks(false)
-        .flatten()
-        .find(|attribute| attribute.key.into_inner() == name)
-        .map(|attribute| unescaped(&attribute.value))
-}
-
-/// Text with the five entities of XML and character references replaced, all else as written.
-pub(crate) fn unescaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        // The longest reference to a character has eight bytes and a semicolon. Looking no further keeps this linear.
-        let known = rest
-            .bytes()
-            .take(MAX_REFERENCE_NAME)
-            .position(|b| b == b';')
-            .and_then(|end| Some((referenced(&rest[..end])?, &rest[end + 1..])));
-        match known {
-            Some((c, after)) => {
-                out.push(c);
-                rest = after;
-            }
-            None => out.push('&'),
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// What `&name;` stands for.
-fn referenced(name: &str) -> Option<char> {
-    Some(match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        _ => {
-            let number = name.strip_prefix('#')?;
-            let code = match number.strip_prefix(['x', 'X']) {
-                Some(hex) => u32::from_str_radix(hex, 16),
-                None => number.parse(),
-            };
-            char::from_u32(code.ok()?)?
-        }
-    })
 }

@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 
-use super::prepare::{Prepared, Rules, link, odd_rules};
-use super::{
+use super::layout::{
     Extras, Facts, KNOWN_NAMES, Kept, NONE, Name, Plain, RecordAt, Section, SitemapAt, Wild,
-    Written, folded_cmp,
+    Written,
 };
+use super::lookup::folded_cmp;
+use super::prepare::{Prepared, Rules, link, odd_rules};
 use crate::canon;
 use crate::draft::{Draft, RecordDraft};
 

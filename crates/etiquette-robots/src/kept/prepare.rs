@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
-use super::{Facts, NONE, without_last_star};
+use super::layout::{Facts, NONE, without_last_star};
 use crate::canon;
 use crate::draft::{RuleDraft, SectionId};
 

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::{Finding, Problem, excerpt};
+use super::problem::{Finding, Problem, excerpt};
 use crate::canon::Target;
 use crate::draft::{Draft, SectionId};
-use crate::kept::Kept;
+use crate::kept::{Kept, RuleAt};
 use crate::key::Key;
 use crate::lex::Lines;
+use crate::rule_kind::RuleKind;
 use crate::token::leading_bytes;
-use crate::verdict::{RuleAt, RuleKind};
 
 /// With more rules that have wildcards, rules are only compared with those that have none.
 const MOST_WILD_RULES: usize = 2_000;

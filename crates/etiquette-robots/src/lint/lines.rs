@@ -1,6 +1,6 @@
 //! Problems of a line by itself, or of its place between others.
 
-use super::{Finding, Problem, excerpt};
+use super::problem::{Finding, Problem, excerpt};
 use crate::kept::MOST_WILDCARDS;
 use crate::key::Key;
 use crate::lex::{Line, Lines, RawLine};

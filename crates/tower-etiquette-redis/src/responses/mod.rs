@@ -4,6 +4,7 @@
 //! variant or the new one. A body that a dead process left without a head vanishes with its time, and one that was
 //! replaced stays a minute for those who are reading it.
 
+mod names;
 mod pieces;
 mod record;
 
@@ -16,14 +17,11 @@ use etiquette_core::store::{
 };
 use redis::RedisResult;
 
-use crate::{RedisStore, hash};
-use pieces::{Reader, Writer};
+use crate::store::RedisStore;
+use names::{Names, PIECE, PIECES_AT_ONCE};
+use pieces::{PieceReader, PieceWriter};
 use record::Record;
 
-/// The bytes of one piece.
-const PIECE: usize = 256 << 10;
-/// How many pieces are under way at once: a large body neither blocks the connection for others nor is sent twice.
-const PIECES_AT_ONCE: usize = 4;
 /// Bodies as small as this are kept with the head, which spares a round trip.
 const SMALL: usize = 8 << 10;
 /// More variants of one URL are not kept: a site that varies on everything would fill the server.
@@ -69,9 +67,9 @@ impl ResponseStore for RedisStore {
             }
             let pieces: Vec<Option<Vec<u8>>> = self
                 .0
-                .link
-                .ask("read a body", names.bucket, |mut line| async move {
-                    ask.query_async(&mut line.connection).await
+                .connection
+                .call("read a body", names.bucket, |mut server| async move {
+                    ask.query_async(&mut server.connection).await
                 })
                 .await?;
             for piece in pieces.into_iter().flatten() {
@@ -126,8 +124,8 @@ impl ResponseStore for RedisStore {
             );
             return self
                 .0
-                .link
-                .ask("renew a response", names.bucket, |mut line| async move {
+                .connection
+                .call("renew a response", names.bucket, |mut server| async move {
                     let mut call = script.key(&names.variants);
                     call.key(names.body(&record.body))
                         .arg(field)
@@ -135,7 +133,7 @@ impl ResponseStore for RedisStore {
                         .arg(record.field())
                         .arg(record.encode())
                         .arg(keep);
-                    let _: i64 = call.invoke_async(&mut line.connection).await?;
+                    let _: i64 = call.invoke_async(&mut server.connection).await?;
                     Ok(())
                 })
                 .await;
@@ -176,53 +174,30 @@ impl ResponseStore for RedisStore {
         let Some(record) = self.record_of(key, head).await? else {
             return Ok(None);
         };
-        let reader = Reader::new(self.clone(), self.names(key), record, from);
+        let reader = PieceReader::new(self.clone(), self.names(key), record, from);
         Ok(Some(Box::new(reader)))
     }
 
     fn write(&self, key: &ResponseKey, length: Option<u64>) -> Option<Box<dyn BodyWriter>> {
         let most = self.0.settings.max_body as u64;
         let fits = length.is_none_or(|length| length <= most);
-        fits.then(|| -> Box<dyn BodyWriter> { Box::new(Writer::new(self.clone(), key.clone())) })
-    }
-}
-
-/// The keys of one URL.
-struct Names {
-    bucket: u64,
-    variants: String,
-    bodies: String,
-}
-
-impl Names {
-    fn body(&self, id: &str) -> String {
-        format!("{}:{id}", self.bodies)
+        fits.then(|| -> Box<dyn BodyWriter> {
+            Box::new(PieceWriter::new(self.clone(), key.clone()))
+        })
     }
 }
 
 impl RedisStore {
-    fn names(&self, key: &ResponseKey) -> Names {
-        let url = key.as_str();
-        let bucket = Self::bucket(url);
-        // Two URLs of one name displace each other and are never taken for one another.
-        let name = format!("{:016x}{:016x}", hash(url), hash(&format!("{url}\n")));
-        Names {
-            bucket,
-            variants: self.key(bucket, "v", &name),
-            bodies: self.key(bucket, "b", &name),
-        }
-    }
-
     /// What is stored of a URL; what cannot be read is as if it were not there.
     async fn records(&self, key: &ResponseKey) -> Result<Vec<(Vec<u8>, Record)>, StoreFailed> {
         let names = self.names(key);
         let fields: Vec<(Vec<u8>, Vec<u8>)> = self
             .0
-            .link
-            .ask("read a response", names.bucket, |mut line| async move {
+            .connection
+            .call("read a response", names.bucket, |mut server| async move {
                 redis::cmd("HGETALL")
                     .arg(&names.variants)
-                    .query_async(&mut line.connection)
+                    .query_async(&mut server.connection)
                     .await
             })
             .await?;
@@ -245,7 +220,8 @@ impl RedisStore {
             .into_iter()
             .find(|(_, record)| record.head.selecting() == head.selecting());
         Ok(found.map(|(_, record)| record).filter(|record| {
-            record.head.received() == head.received() && record.head.headers() == head.headers()
+            record.head.initial_age() == head.initial_age()
+                && record.head.headers() == head.headers()
         }))
     }
 
@@ -317,9 +293,9 @@ impl RedisStore {
         pipe: redis::Pipeline,
     ) -> Result<(), StoreFailed> {
         self.0
-            .link
-            .ask(doing, bucket, |mut line| async move {
-                let sent: RedisResult<()> = pipe.query_async(&mut line.connection).await;
+            .connection
+            .call(doing, bucket, |mut server| async move {
+                let sent: RedisResult<()> = pipe.query_async(&mut server.connection).await;
                 sent
             })
             .await

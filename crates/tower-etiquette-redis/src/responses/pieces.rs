@@ -4,21 +4,21 @@ use bytes::{Bytes, BytesMut};
 use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::store::{BodyReader, BodyWriter, Piece, ResponseKey, StoreFailed, StoreFuture};
 
+use super::names::{Names, PIECE, PIECES_AT_ONCE};
 use super::record::{Record, new_body};
-use super::{Names, PIECE, PIECES_AT_ONCE};
-use crate::RedisStore;
+use crate::store::RedisStore;
 
 /// So long a body stays whose next bytes do not come: what a process that died has begun vanishes then.
 const UNFINISHED: i64 = 10 * 60_000;
 
-pub(super) struct Reader {
+pub(super) struct PieceReader {
     store: RedisStore,
     names: Names,
     record: Record,
     at: u64,
 }
 
-impl Reader {
+impl PieceReader {
     pub(super) fn new(store: RedisStore, names: Names, record: Record, at: u64) -> Self {
         Self {
             store,
@@ -29,7 +29,7 @@ impl Reader {
     }
 }
 
-impl BodyReader for Reader {
+impl BodyReader for PieceReader {
     fn next(mut self: Box<Self>) -> StoreFuture<'static, Option<Piece>> {
         Box::pin(async move {
             if self.at >= self.record.length {
@@ -44,12 +44,12 @@ impl BodyReader for Reader {
                     let piece: Option<Vec<u8>> = self
                         .store
                         .0
-                        .link
-                        .ask("read a body", self.names.bucket, |mut line| async move {
+                        .connection
+                        .call("read a body", self.names.bucket, |mut server| async move {
                             redis::cmd("HGET")
                                 .arg(name)
                                 .arg(piece)
-                                .query_async(&mut line.connection)
+                                .query_async(&mut server.connection)
                                 .await
                         })
                         .await?;
@@ -73,7 +73,7 @@ impl BodyReader for Reader {
     }
 }
 
-pub(super) struct Writer {
+pub(super) struct PieceWriter {
     store: RedisStore,
     key: ResponseKey,
     body: String,
@@ -84,7 +84,7 @@ pub(super) struct Writer {
     rest: BytesMut,
 }
 
-impl Writer {
+impl PieceWriter {
     pub(super) fn new(store: RedisStore, key: ResponseKey) -> Self {
         Self {
             store,
@@ -112,7 +112,7 @@ impl Writer {
     }
 }
 
-impl BodyWriter for Writer {
+impl BodyWriter for PieceWriter {
     fn write(mut self: Box<Self>, bytes: Bytes) -> StoreFuture<'static, Box<dyn BodyWriter>> {
         Box::pin(async move {
             self.length += bytes.len() as u64;

@@ -1,13 +1,13 @@
-//! A head in bytes: pieces, each with its length in front.
+//! One variant in bytes: its head, and where its body is.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use etiquette_core::decide::cache_policy::{Extent, Received, Selecting, StoredResponse};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
+use etiquette_core::decide::cache_policy::StoredResponse;
+use etiquette_core::store::codec::{Decoder, Encoder};
 
-/// The layout of a record. Others are not read.
-const LAYOUT: &[u8] = b"1";
+/// The format of a record. Others are not read.
+const FORMAT: u8 = 1;
 
 pub(super) struct Record {
     url: Box<str>,
@@ -36,106 +36,50 @@ impl Record {
             length,
             body,
             small: None,
-            stored: millis(head.received().at),
+            stored: millis(head.initial_age().response_time),
             head,
         }
     }
 
     /// The field of the hash: one for each set of selecting fields.
     pub(super) fn field(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        write_selecting(&mut out, self.head.selecting());
-        out
+        let mut out = Encoder::new(FORMAT);
+        for (name, value) in self.head.selecting().fields() {
+            out.bytes(name.as_bytes());
+            out.option(value, Encoder::bytes);
+        }
+        out.finish()
     }
 
+    /// The record as bytes, the same for the same record: an update compares them.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let head = &self.head;
-        let received = head.received();
-        write(&mut out, LAYOUT);
-        write(&mut out, self.url.as_bytes());
-        write(&mut out, head.status().as_str().as_bytes());
-        write(&mut out, version_name(head.version()).as_bytes());
-        number(&mut out, millis(received.at));
-        number(&mut out, span(received.age));
-        match head.extent() {
-            Extent::Part { first, total } => {
-                write(&mut out, b"part");
-                number(&mut out, first);
-                number(&mut out, total.unwrap_or(u64::MAX));
-            }
-            Extent::Bare => write(&mut out, b"bare"),
-            _ => write(&mut out, b"whole"),
-        }
-        number(&mut out, self.length);
-        write(&mut out, self.body.as_bytes());
-        number(&mut out, self.stored);
-        match &self.small {
-            Some(body) => {
-                write(&mut out, b"here");
-                write(&mut out, body);
-            }
-            None => write(&mut out, b"apart"),
-        }
-        let mut selecting = Vec::new();
-        write_selecting(&mut selecting, head.selecting());
-        write(&mut out, &selecting);
-        for (name, value) in head.headers() {
-            write(&mut out, name.as_str().as_bytes());
-            write(&mut out, value.as_bytes());
-        }
-        out
+        let mut out = Encoder::new(FORMAT);
+        out.bytes(self.url.as_bytes());
+        out.bytes(&self.head.encode());
+        out.u64(self.length);
+        out.bytes(self.body.as_bytes());
+        out.u64(self.stored);
+        out.option(self.small.as_deref(), Encoder::bytes);
+        out.finish()
     }
 
     /// `None` for what is not a record of this URL.
     pub(super) fn decode(bytes: &[u8], url: &str) -> Option<Self> {
-        let mut pieces = Pieces(bytes);
-        if pieces.next()? != LAYOUT || pieces.next()? != url.as_bytes() {
+        let mut rest = Decoder::new(bytes, FORMAT)?;
+        if rest.text()? != url {
             return None;
         }
-        let status = StatusCode::from_bytes(pieces.next()?).ok()?;
-        let version = version_of(pieces.next()?)?;
-        let at = UNIX_EPOCH.checked_add(Duration::from_millis(pieces.number()?))?;
-        let age = Duration::from_millis(pieces.number()?);
-        let extent = match pieces.next()? {
-            b"whole" => Extent::Whole,
-            b"bare" => Extent::Bare,
-            b"part" => Extent::Part {
-                first: pieces.number()?,
-                total: Some(pieces.number()?).filter(|total| *total != u64::MAX),
-            },
-            _ => return None,
-        };
-        let length = pieces.number()?;
-        let body = std::str::from_utf8(pieces.next()?).ok()?.to_owned();
-        let stored = pieces.number()?;
-        let small = match pieces.next()? {
-            b"here" => Some(Bytes::copy_from_slice(pieces.next()?)),
-            _ => None,
-        };
-        if small
-            .as_ref()
-            .is_some_and(|small| small.len() as u64 != length)
-        {
-            return None;
-        }
-        let selecting = read_selecting(pieces.next()?)?;
-        let mut headers = HeaderMap::new();
-        while !pieces.0.is_empty() {
-            let name = HeaderName::from_bytes(pieces.next()?).ok()?;
-            let value = HeaderValue::from_bytes(pieces.next()?).ok()?;
-            headers.try_append(name, value).ok()?;
-        }
-        let received = Received { at, age };
-        let head = StoredResponse::restore(status, version, headers, selecting, extent, received);
-        Some(Self {
+        let record = Self {
             url: url.into(),
-            head,
-            length,
-            body,
-            small,
-            stored,
-        })
+            head: StoredResponse::decode(rest.bytes()?)?,
+            length: rest.u64()?,
+            body: rest.text()?.to_owned(),
+            stored: rest.u64()?,
+            small: rest.option(Decoder::bytes)?.map(Bytes::copy_from_slice),
+        };
+        let whole = |small: &Bytes| small.len() as u64 == record.length;
+        let sound = record.small.as_ref().is_none_or(whole);
+        rest.finish(record).filter(|_| sound)
     }
 }
 
@@ -146,86 +90,77 @@ pub(super) fn new_body() -> String {
     format!("{:016x}{:016x}", id.hash_one(0_u8), id.hash_one(1_u8))
 }
 
-struct Pieces<'a>(&'a [u8]);
+fn millis(at: SystemTime) -> u64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
 
-impl<'a> Pieces<'a> {
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let (length, rest) = self.0.split_first_chunk::<4>()?;
-        let length = u32::from_be_bytes(*length) as usize;
-        let piece = rest.get(..length)?;
-        self.0 = &rest[length..];
-        Some(piece)
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use etiquette_core::decide::cache_policy::{Extent, InitialAge, Selecting};
+    use http::{HeaderMap, HeaderValue, StatusCode, Version};
+
+    use super::*;
+
+    const URL: &str = "http://site.example/a";
+
+    fn sample(body: &'static [u8], small: usize) -> Record {
+        let mut headers = HeaderMap::new();
+        headers.insert("etag", HeaderValue::from_static("\"a\""));
+        let selecting = Selecting::from_fields([
+            ("accept".into(), Some(b"text/html".as_slice().into())),
+            ("cookie".into(), None),
+        ]);
+        let initial_age = InitialAge {
+            response_time: UNIX_EPOCH + Duration::from_nanos(1_796_076_000_123_456_789),
+            age: Duration::from_secs(7),
+        };
+        let head = StoredResponse::restore(
+            StatusCode::OK,
+            Version::HTTP_11,
+            headers,
+            selecting,
+            Extent::Whole,
+            initial_age,
+        );
+        Record::new(URL, head, &Bytes::from_static(body), small)
     }
 
-    fn number(&mut self) -> Option<u64> {
-        let bytes = self.next()?.try_into().ok()?;
-        Some(u64::from_be_bytes(bytes))
-    }
-}
-
-fn write(out: &mut Vec<u8>, piece: &[u8]) {
-    let length = u32::try_from(piece.len()).expect("a head and a small body are under 4 GiB");
-    out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(piece);
-}
-
-fn number(out: &mut Vec<u8>, number: u64) {
-    write(out, &number.to_be_bytes());
-}
-
-fn write_selecting(out: &mut Vec<u8>, selecting: &Selecting) {
-    for (name, value) in selecting.fields() {
-        write(out, name.as_bytes());
-        match value {
-            Some(value) => {
-                write(out, b"+");
-                write(out, value);
-            }
-            None => write(out, b"-"),
+    #[test]
+    fn a_record_is_read_back_and_written_the_same_again() {
+        for small in [0, 8] {
+            let before = sample(b"body", small);
+            let bytes = before.encode();
+            let after = Record::decode(&bytes, URL).unwrap();
+            assert_eq!(after.small, before.small);
+            assert_eq!(after.length, 4);
+            assert_eq!(after.head.initial_age(), before.head.initial_age());
+            assert_eq!(after.field(), before.field());
+            assert_eq!(after.encode(), bytes);
+            assert!(Record::decode(&bytes, "http://site.example/b").is_none());
         }
     }
-}
 
-fn read_selecting(bytes: &[u8]) -> Option<Selecting> {
-    let mut pieces = Pieces(bytes);
-    let mut fields = Vec::new();
-    while !pieces.0.is_empty() {
-        let name = std::str::from_utf8(pieces.next()?).ok()?;
-        let value = match pieces.next()? {
-            b"+" => Some(pieces.next()?.into()),
-            b"-" => None,
-            _ => return None,
-        };
-        fields.push((name.into(), value));
+    #[test]
+    fn nothing_that_is_cut_damaged_or_longer_is_read() {
+        let whole = sample(b"body", 8).encode();
+        for end in 0..whole.len() {
+            assert!(Record::decode(&whole[..end], URL).is_none(), "{end}");
+        }
+        assert!(Record::decode(&[&whole[..], b"x"].concat(), URL).is_none());
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0xff;
+            // Whatever it is read as, it is no panic and no longer body than it says.
+            if let Some(record) = Record::decode(&damaged, URL) {
+                assert!(
+                    record
+                        .small
+                        .is_none_or(|small| small.len() as u64 == record.length)
+                );
+            }
+        }
     }
-    Some(Selecting::from_fields(fields))
-}
-
-fn version_name(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_09 => "0.9",
-        Version::HTTP_10 => "1.0",
-        Version::HTTP_2 => "2",
-        Version::HTTP_3 => "3",
-        _ => "1.1",
-    }
-}
-
-fn version_of(name: &[u8]) -> Option<Version> {
-    Some(match name {
-        b"0.9" => Version::HTTP_09,
-        b"1.0" => Version::HTTP_10,
-        b"1.1" => Version::HTTP_11,
-        b"2" => Version::HTTP_2,
-        b"3" => Version::HTTP_3,
-        _ => return None,
-    })
-}
-
-fn millis(at: SystemTime) -> u64 {
-    at.duration_since(UNIX_EPOCH).map_or(0, span)
-}
-
-fn span(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

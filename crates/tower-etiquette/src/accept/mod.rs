@@ -40,6 +40,7 @@ mod body;
 mod future;
 mod layer;
 mod service;
+mod type_check;
 
 pub use body::ResponseBody;
 pub use etiquette_core::decide::accept::{

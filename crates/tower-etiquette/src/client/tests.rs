@@ -10,7 +10,8 @@ use http_body_util::Full;
 use hyper_util::rt::TokioExecutor;
 use tower::{ServiceExt, service_fn};
 
-use super::connect::{ConnectError, Connector};
+use super::connect::Connector;
+use super::error::ConnectError;
 use super::{Client, ClientBuilder, RequestBody};
 use crate::{Body, BoxError, BoxedService, HostPolicy, Hosts, Identity};
 

@@ -9,7 +9,8 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::{HostBudgetLayer, LeaseLost, ResponseBody, ResponseFuture};
-use crate::ext::{AtAddress, Context, Facts, api, purpose};
+use crate::context::{AtAddress, Context, api, purpose};
+use crate::facts::Facts;
 use crate::hosts::{AcquireOptions, AddressBudget, Hosts, admit, origin_of};
 use crate::macros::inner_accessors;
 use crate::ready::ready;

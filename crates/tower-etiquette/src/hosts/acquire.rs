@@ -20,8 +20,9 @@ use super::request::{AcquireOptions, Requester};
 use super::store::{self, Lease, StoreReply, origin_number};
 use super::target::Target;
 use super::timer::Timer;
-use crate::events::{self, Event, Voice};
-use crate::ext::{AtStart, Context};
+use crate::context::Context;
+use crate::events::{self, EventScope};
+use crate::start_check::StartDecision;
 
 /// A request that wants to start. Dropping it leaves the queue, or gives a reserved permit back.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Acquire {
         let now = registry.clock.now();
         let full = |host: &str| {
             let denied = Denied::new(HostRefusal::HostsFull);
-            requester.refuse(registry.voice, host, now, denied)
+            requester.refuse(registry.scope, host, now, denied)
         };
         let host = registry.host(name, now.monotonic);
         let host = host.ok_or_else(|| full(name.host()))?;
@@ -72,7 +73,7 @@ impl Acquire {
             return Err(full(&target.host.name));
         }
         if let (Some(visit), PurposeKind::UserFetch) = (&requester.visit, options.purpose) {
-            visit.with(|journey| journey.one_delay = true);
+            visit.with(|state| state.one_delay = true);
         }
         Ok(Self {
             request: requester.queued(&target, options, now),
@@ -95,7 +96,7 @@ impl Acquire {
         options: &AcquireOptions,
     ) -> Result<Self, Refusal> {
         let mut acquire = Self::new(registry, name, self.origin(), extensions, options)?;
-        acquire.requester.rules = None;
+        acquire.requester.start_check = None;
         Ok(acquire.until(self.deadline()))
     }
 
@@ -123,7 +124,7 @@ impl Acquire {
         not_before: Option<Instant>,
     ) -> Result<(), Refusal> {
         let visit = self.requester.visit.as_ref();
-        let visit = visit.and_then(|visit| visit.with(|journey| journey.not_before));
+        let visit = visit.and_then(|visit| visit.with(|state| state.not_before));
         let Some(until) = visit.max(not_before) else {
             return Ok(());
         };
@@ -210,13 +211,13 @@ impl Acquire {
 
     /// Checks the rules for this moment; `false` when they have to be refreshed first.
     fn check_rules(&mut self, now: Now) -> Result<bool, Refusal> {
-        let Some(rules) = &self.requester.rules else {
+        let Some(start_check) = &self.requester.start_check else {
             return Ok(true);
         };
-        let crawl_delay = match rules.at_start(now) {
-            AtStart::Go { crawl_delay } => crawl_delay,
-            AtStart::Refuse(refusal) => return Err(*refusal),
-            AtStart::Renew => return Ok(false),
+        let crawl_delay = match start_check.check(now) {
+            StartDecision::Start { crawl_delay } => crawl_delay,
+            StartDecision::Refuse(refusal) => return Err(*refusal),
+            StartDecision::Refresh => return Ok(false),
         };
         let host = &self.target.host;
         let longest = host.policy.get_max_crawl_delay();
@@ -232,14 +233,14 @@ impl Acquire {
 
     /// Lets others pass until the rules are known again.
     async fn refresh_rules(&mut self, now: Now) -> Result<(), Refusal> {
-        let Some(rules) = &self.requester.rules else {
+        let Some(start_check) = &self.requester.start_check else {
             return Ok(());
         };
         self.state = AcquireState::Queued;
         let (target, request) = (&self.target, &self.request);
         let suspended = target.with_queue(|queue| queue.suspend(request, now.monotonic));
         suspended.map_err(|denied| self.denied(now, denied))?;
-        let mut refresh = rules.renew();
+        let mut refresh = start_check.refresh();
         let denied = poll_fn(|task| {
             let (position, waker) = (request.position, task.waker());
             match target.with_queue(|locked| locked.queue.poll_suspended(position, waker)) {
@@ -307,24 +308,22 @@ impl Acquire {
         let (Some(number), AcquireState::Reserved(lease)) = (start, state) else {
             return Ok(None);
         };
-        let Requester {
-            rules, visit, page, ..
-        } = &self.requester;
-        if let Some(rules) = rules {
-            rules.started();
+        if let Some(start_check) = &self.requester.start_check {
+            start_check.started();
         }
+        let visit = &self.requester.visit;
         if let Some(visit) = visit {
-            visit.with(|journey| journey.started(self.target.host.key, number));
+            visit.with(|state| state.started(self.target.host.key, number));
         }
         let mut permit = Permit::new(self.target.clone(), now.monotonic);
         permit.waited = now.monotonic.saturating_duration_since(self.entered);
-        permit.page = *page;
+        permit.page = self.requester.page;
         permit.holds_permit = !pauses_only;
         permit.visit = visit.clone();
         permit.lease = lease;
         // What is held for pauses only starts further in, and is told of only where it was held indeed.
         if self.waits || !pauses_only {
-            events::starts(self.voice(), &self.target.host.name, permit.waited);
+            events::started(self.event_scope(), &self.target.host.name, permit.waited);
         }
         Ok(Some(permit))
     }
@@ -354,23 +353,23 @@ impl Acquire {
         let (target, request) = (&self.target, &mut self.request);
         let visit = self.requester.visit.as_ref();
         let key = target.host.key;
-        request.visit_start = visit.and_then(|visit| visit.with(|journey| journey.last_start(key)));
+        request.visit_start = visit.and_then(|visit| visit.with(|state| state.last_start(key)));
         target.with_queue(|queue| change(target, queue, request))
     }
 
     fn tell_wait(&mut self) {
         if !std::mem::replace(&mut self.waits, true) {
-            let (voice, host) = (self.voice(), &*self.target.host.name);
-            events::tell(|| Event::Waits { voice, host });
+            let (scope, host) = (self.event_scope(), &*self.target.host.name);
+            events::queued(scope, host);
         }
     }
 
-    fn voice(&self) -> Voice {
-        let mut voice = self.target.registry.voice;
+    fn event_scope(&self) -> EventScope {
+        let mut scope = self.target.registry.scope;
         if self.request.options.pauses_only {
-            voice.scope = "pause";
+            scope.name = "pause";
         }
-        voice
+        scope
     }
 
     fn refusal(&self, now: Now, why: HostRefusal, retry_at: Option<Instant>) -> Refusal {
@@ -379,7 +378,7 @@ impl Acquire {
 
     fn denied(&self, now: Now, denied: Denied) -> Refusal {
         let host = &self.target.host.name;
-        self.requester.refuse(self.voice(), host, now, denied)
+        self.requester.refuse(self.event_scope(), host, now, denied)
     }
 }
 

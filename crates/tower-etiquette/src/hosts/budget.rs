@@ -8,7 +8,7 @@ use etiquette_core::vocabulary::refusal::HostRefusal;
 
 use super::queue::{Denied, Schedule};
 use super::store::{ASK_AGAIN, StoreView};
-use crate::events::Changes;
+use crate::events::HostChanges;
 
 #[derive(Debug, Default)]
 pub(super) struct Budget {
@@ -142,12 +142,12 @@ impl Budget {
     }
 
     /// Takes over what all processes know together.
-    pub(super) fn learn(&mut self, now: Instant, shared: &SharedView) -> Changes {
+    pub(super) fn learn(&mut self, now: Instant, shared: &SharedView) -> HostChanges {
         let paused = self.state.paused_until(now);
         if let Some(until) = self.store().learn(now, shared) {
             self.state.learn_pause(now, until);
         }
-        Changes::shared(paused, &self.state, now)
+        HostChanges::shared(paused, &self.state, now)
     }
 
     /// The store failed: when to ask again, or `None` to start without it. A permit is reserved for the one who asks.

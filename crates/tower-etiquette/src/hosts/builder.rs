@@ -15,7 +15,7 @@ use super::registry::{Jitter, Registry};
 use super::store::StoreClient;
 use super::table::{Policies, Table};
 use crate::TokioClock;
-use crate::events::Voice;
+use crate::events::EventScope;
 
 /// How many hosts are remembered unless told otherwise.
 const MAX_HOSTS: usize = 1_000_000;
@@ -29,7 +29,7 @@ pub struct HostsBuilder {
     max_hosts: usize,
     clock: Arc<dyn Clock>,
     store: Option<Arc<dyn HostStore>>,
-    voice: Voice,
+    scope: EventScope,
     journal: Option<Arc<dyn HostJournal>>,
 }
 
@@ -48,7 +48,7 @@ impl Hosts {
             max_hosts: MAX_HOSTS,
             clock: Arc::new(TokioClock),
             store: None,
-            voice: Voice::default(),
+            scope: EventScope::default(),
             journal: None,
         }
     }
@@ -106,7 +106,7 @@ impl HostsBuilder {
     /// many hosts for a label.
     #[cfg(feature = "metrics")]
     pub fn label_hosts(mut self, label: bool) -> Self {
-        self.voice.label_hosts = label;
+        self.scope.label_hosts = label;
         self
     }
 
@@ -118,8 +118,8 @@ impl HostsBuilder {
 
     /// Of what the budgets are, in events.
     #[cfg(feature = "client")]
-    pub(crate) fn scope(mut self, scope: &'static str) -> Self {
-        self.voice.scope = scope;
+    pub(crate) fn event_scope(mut self, scope: &'static str) -> Self {
+        self.scope.name = scope;
         self
     }
 
@@ -137,7 +137,7 @@ impl HostsBuilder {
         let jitter = Jitter::new(keys.hash_one(0_u8));
         let first_lease = keys.hash_one(1_u8);
         let clock = Arc::clone(&self.clock);
-        let client = |store| StoreClient::new(store, clock, self.voice, first_lease);
+        let client = |store| StoreClient::new(store, clock, self.scope, first_lease);
         let hosts = Hosts(Arc::new(Registry {
             id: NEXT.fetch_add(1, Ordering::Relaxed).max(1),
             table: Table::new(self.max_hosts, self.policies, keys, self.clock.monotonic()),
@@ -145,7 +145,7 @@ impl HostsBuilder {
             store: self.store.map(client).map(Arc::new),
             clock: self.clock,
             journal: OnceLock::new(),
-            voice: self.voice,
+            scope: self.scope,
             jitter,
         }));
         if let Some(journal) = self.journal {

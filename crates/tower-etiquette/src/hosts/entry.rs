@@ -12,7 +12,7 @@ use super::budget::{Budget, Terms};
 use super::queue::{ApiSlot, BodyMeter, Class, Denied, LockedQueue, Position, Queues};
 use super::sync::{Mutex, MutexGuard};
 use super::wake::WakeList;
-use crate::events::{Changes, Standing, Told};
+use crate::events::{HostChanges, LastReported, PaceSnapshot};
 
 #[derive(Debug)]
 pub(crate) struct Host {
@@ -28,7 +28,7 @@ pub(crate) struct Host {
 pub(super) struct HostInner {
     pub(super) budget: Budget,
     pub(super) queues: Queues,
-    told: Told,
+    told: LastReported,
     /// What the journal has, where there is one.
     pub(super) written: Option<Box<HostMark>>,
 }
@@ -40,7 +40,7 @@ impl Host {
             name: name.into(),
             policy,
             inner: Mutex::new(HostInner {
-                told: Told::of(&state),
+                told: LastReported::of(&state),
                 budget: Budget::new(state),
                 queues: Queues::default(),
                 written: None,
@@ -149,7 +149,7 @@ impl Host {
         now: Instant,
         response: &ResponseRecord,
         body_follows: bool,
-    ) -> Changes {
+    ) -> HostChanges {
         self.update(|inner, wakers| {
             let HostInner { budget, queues, .. } = inner;
             let policy = &*self.policy;
@@ -160,7 +160,7 @@ impl Host {
                 (delay, state.paused_until(now), state.backoff_level())
             };
             let before = (queues.waiting() > 0).then(|| prospects(budget));
-            let standing = Standing::of(&mut budget.state, policy, now);
+            let standing = PaceSnapshot::of(&mut budget.state, policy, now);
             budget.state.record_response(policy, now, response);
             if let Some(before) = before {
                 let changed = prospects(budget) != before;
@@ -187,7 +187,7 @@ impl Host {
             let state = &mut inner.budget.state;
             state.recall(record, now);
             let mark = state.mark(now.monotonic);
-            inner.told = Told::of(state);
+            inner.told = LastReported::of(state);
             if !record.is_from_the_future(now.wall) {
                 inner.written = mark.map(Box::new);
             }

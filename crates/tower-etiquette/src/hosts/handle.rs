@@ -21,7 +21,7 @@ use super::report::{self, HostsTotals};
 use super::restore;
 use super::store::{JournalWrite, event_of};
 use super::target::Target;
-use crate::events::{self, Voice};
+use crate::events::{self, EventScope};
 
 /// The budgets, pauses and queues of all hosts that a client asks. Cloning it shares them.
 #[derive(Clone, Debug)]
@@ -99,12 +99,12 @@ impl Hosts {
         if let Err(denied) = started {
             return Err(self.refusal(origin, &host.name, self.0.clock.now(), denied));
         }
-        events::starts(self.0.voice, &host.name, Duration::ZERO);
+        events::started(self.0.scope, &host.name, Duration::ZERO);
         Ok(Start(Permit::new(Target::new(&self.0, host), now)))
     }
 
     fn refusal(&self, origin: &Origin, host: &str, now: Now, denied: Denied) -> Refusal {
-        refuse(self.0.voice, host, origin, None, now, denied)
+        refuse(self.0.scope, host, origin, None, now, denied)
     }
 
     /// Keeps pauses and backoff levels in `journal` from now on, and takes over those that it has; `false` when these hosts
@@ -208,8 +208,8 @@ impl Hosts {
     }
 
     /// How the events of these hosts are told.
-    pub(crate) fn voice(&self) -> Voice {
-        self.0.voice
+    pub(crate) fn event_scope(&self) -> EventScope {
+        self.0.scope
     }
 
     /// A number from 0 to 1.

@@ -44,6 +44,9 @@ mod timer;
 mod wake;
 
 pub use builder::HostsBuilder;
+pub use etiquette_core::decide::host::{
+    GroupBy, HostPolicy, HostSnapshot, Pace, PaceReason, Signal,
+};
 pub use handle::Hosts;
 pub use permit::Start;
 pub use report::HostsTotals;

@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::store::{JournalWrite, Lease, event_of};
 use super::target::Target;
-use crate::ext::Visit;
+use crate::visit::Visit;
 
 /// Held by a request that was started. Dropping it gives its permit back and lets the next one start.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Permit {
         }
         if let (Some(visit), Some(wait), true) = (&self.visit, response.wait, response.redirect) {
             let until = self.target.now().after(wait);
-            visit.with(|journey| journey.not_before = journey.not_before.max(Some(until)));
+            visit.with(|state| state.not_before = state.not_before.max(Some(until)));
         }
     }
 

@@ -13,7 +13,7 @@ use super::entry::Host;
 use super::queue::Denied;
 use super::store::{Journal, JournalWrite, StoreClient};
 use super::table::Table;
-use crate::events::{self, Voice};
+use crate::events::{self, EventScope};
 
 pub(super) struct Registry {
     /// Tells these hosts from others; never 0.
@@ -23,7 +23,7 @@ pub(super) struct Registry {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) store: Option<Arc<StoreClient>>,
     pub(super) journal: OnceLock<Journal>,
-    pub(super) voice: Voice,
+    pub(super) scope: EventScope,
     pub(super) jitter: Jitter,
 }
 
@@ -54,14 +54,14 @@ impl Registry {
         body_follows: bool,
     ) -> Option<JournalWrite> {
         let changes = host.record(now, response, body_follows);
-        changes.tell(self.voice, &host.name, &self.clock);
+        changes.emit(self.scope, &host.name, &self.clock);
         self.journal.get()?.keep(host, self.clock.now())
     }
 }
 
 /// Tells that a host refuses a request, and returns the refusal.
 pub(super) fn refuse(
-    voice: Voice,
+    scope: EventScope,
     host: &str,
     origin: &Origin,
     contact: Option<&Arc<str>>,
@@ -70,7 +70,7 @@ pub(super) fn refuse(
 ) -> Refusal {
     let Denied { why, retry_at } = denied;
     let retry_in = retry_at.map(|at| at.saturating_duration_since(now.monotonic));
-    events::refused(voice, host, why, retry_in);
+    events::refused(scope, host, why, retry_in);
     let retry_at = retry_at.map(|at| now.wall_at(at));
     HostRefused::new(origin.clone(), why, retry_at, contact.cloned()).into()
 }

@@ -10,8 +10,10 @@ use etiquette_core::{Now, Origin, PurposeKind, Refusal};
 use super::queue::{Class, Denied, QueuedRequest, UnreadBodyTimeout};
 use super::registry::refuse;
 use super::target::Target;
-use crate::events::Voice;
-use crate::ext::{Context, Rules, Visit};
+use crate::context::Context;
+use crate::events::EventScope;
+use crate::start_check::StartCheck;
+use crate::visit::Visit;
 
 /// How a layer lets requests wait.
 #[derive(Clone, Debug)]
@@ -35,7 +37,7 @@ pub(crate) struct AcquireOptions {
 pub(super) struct Requester {
     pub(super) origin: Origin,
     pub(super) contact: Option<Arc<str>>,
-    pub(super) rules: Option<Arc<dyn Rules>>,
+    pub(super) start_check: Option<Arc<dyn StartCheck>>,
     pub(super) visit: Option<Visit>,
     /// It does not read robots.txt.
     pub(super) page: bool,
@@ -50,17 +52,23 @@ impl Requester {
         Self {
             origin: origin.clone(),
             contact: context.and_then(Context::contact),
-            rules: context.and_then(|context| context.rules.clone()),
+            start_check: context.and_then(|context| context.start_check.clone()),
             visit: context.and_then(|context| context.visit.clone()),
-            page: !context.is_some_and(|context| context.reads_robots_txt),
+            page: !context.is_some_and(|context| context.fetches_robots_txt),
             counted: context.is_some_and(|context| context.counted_by.contains(hosts)),
             outer_delay: context.map_or(Duration::ZERO, |context| context.delay),
         }
     }
 
-    pub(super) fn refuse(&self, voice: Voice, host: &str, now: Now, denied: Denied) -> Refusal {
+    pub(super) fn refuse(
+        &self,
+        scope: EventScope,
+        host: &str,
+        now: Now,
+        denied: Denied,
+    ) -> Refusal {
         refuse(
-            voice,
+            scope,
             host,
             &self.origin,
             self.contact.as_ref(),

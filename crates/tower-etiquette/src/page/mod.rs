@@ -38,6 +38,7 @@
 //! whose link leads nowhere helps nobody.
 
 mod check;
+mod description;
 mod html;
 mod json;
 mod negotiate;

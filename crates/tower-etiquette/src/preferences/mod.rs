@@ -39,8 +39,8 @@ mod layer;
 mod service;
 
 pub use etiquette_core::decide::preferences::{
-    Directives, Preferences, Said, Source, Tdm, Use, UseRefused, Wish, Wishes, tdm,
+    Directives, Preferences, Statement, StatementSource, Tdm, Use, UseRefused, Wish, Wishes, tdm,
 };
 pub use future::ResponseFuture;
-pub use layer::PreferencesLayer;
-pub use service::PreferencesService;
+pub use layer::{PreferencesConfig, PreferencesLayer};
+pub use service::{PendingRequest, PreferencesService};

@@ -53,6 +53,7 @@
 mod future;
 mod layer;
 mod replay;
+mod retry_loop;
 mod service;
 
 pub use future::ResponseFuture;

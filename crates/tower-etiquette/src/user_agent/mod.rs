@@ -52,9 +52,11 @@
 //! what the grant does not cover. A refused request has reached no socket.
 
 mod future;
+mod granted;
 mod layer;
 mod service;
 
 pub use future::ResponseFuture;
-pub use layer::UserAgentLayer;
+pub use granted::GrantedRequest;
+pub use layer::{UserAgentConfig, UserAgentLayer};
 pub use service::UserAgent;

@@ -1,124 +1,78 @@
-use std::task::{Context as TaskContext, Poll};
+use std::sync::Arc;
 
 use etiquette_core::vocabulary::identity::{NameRefusal, NameRefused, Verdict, is_library_default};
-use etiquette_core::vocabulary::purpose::{ApiKey, Attempt, GrantRefusal, GrantRefused};
+use etiquette_core::vocabulary::purpose::{ApiKey, GrantRefused};
 use etiquette_core::{Origin, Purpose, PurposeKind, Refusal};
-use http::header::{FROM, LOCATION, USER_AGENT};
-use http::{HeaderMap, Request, Response, Uri};
-use tower_service::Service;
+use http::header::{FROM, USER_AGENT};
+use http::{HeaderMap, request, response};
+use tower_layer::Layer;
 
-use super::{ResponseFuture, UserAgentLayer};
-use crate::ext::{self, Context, Facts, Visit};
-use crate::macros::inner_accessors;
-use crate::{BoxError, Identity};
+use super::granted::GrantedRequest;
+use super::{UserAgentConfig, UserAgentLayer};
+use crate::Identity;
+use crate::context::Context;
+use crate::head::{HeadService, OnHead};
+use crate::macros::service_constructors;
 
 /// The service of [`UserAgentLayer`].
-#[derive(Clone, Debug)]
-pub struct UserAgent<S> {
-    pub(super) inner: S,
-    pub(super) layer: UserAgentLayer,
-}
+pub type UserAgent<S> = HeadService<S, UserAgentConfig>;
 
-inner_accessors!(UserAgent);
+impl<S> Layer<S> for UserAgentLayer {
+    type Service = UserAgent<S>;
 
-impl UserAgent<()> {
-    /// Shortcut for [`UserAgentLayer::new`].
-    #[must_use]
-    pub fn layer(identity: Identity) -> UserAgentLayer {
-        UserAgentLayer::new(identity)
+    fn layer(&self, inner: S) -> UserAgent<S> {
+        UserAgent::with_config(inner, self.config.clone())
     }
 }
 
-impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for UserAgent<S>
-where
-    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
-    S::Error: Into<BoxError>,
-{
-    type Response = Response<ResBody>;
-    type Error = BoxError;
-    type Future = ResponseFuture<S::Future>;
+service_constructors!(UserAgent, UserAgentLayer, identity: Identity);
 
-    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
+impl OnHead for UserAgentConfig {
+    type Pending = Option<Box<GrantedRequest>>;
 
-    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        drop_foreign_key(&mut request);
-        let purpose = ext::purpose(&request);
-        if let Err(why) = self.layer.name(request.headers_mut(), purpose) {
-            return ResponseFuture::refused(Refusal::Name(NameRefused::new(
-                Origin::of(request.uri()).ok(),
-                why,
-                Some(self.layer.identity.help().clone()),
-            )));
+    fn on_request(&self, request: &mut request::Parts) -> Result<Self::Pending, Refusal> {
+        remove_key_of_another_origin(request);
+        let purpose = Purpose::kind_of(&request.extensions, &request.uri, &request.headers);
+        if let Err(why) = self.set_name(&mut request.headers, purpose) {
+            let origin = Origin::of(&request.uri).ok();
+            return Err(NameRefused::new(origin, why, self.contact()).into());
         }
-        let step = match begin(&mut request) {
-            Ok(step) => step,
-            Err(why) => {
-                return ResponseFuture::refused(Refusal::Grant(GrantRefused::new(
-                    Origin::of(request.uri()).ok(),
-                    why,
-                    Some(self.layer.identity.help().clone()),
-                )));
-            }
-        };
-        Context::of(request.extensions_mut()).identity = Some(self.layer.identity.clone());
-        ResponseFuture::calling(self.inner.call(request), step)
+        let granted = GrantedRequest::begin(request).map_err(|why| {
+            let origin = Origin::of(&request.uri).ok();
+            Refusal::from(GrantRefused::new(origin, why, self.contact()))
+        })?;
+        Context::of(&mut request.extensions).identity = Some(self.identity.clone());
+        Ok(granted)
     }
-}
 
-/// A request under a grant, on its way.
-#[derive(Debug)]
-pub(super) struct Step {
-    attempt: Attempt,
-    url: Uri,
-}
-
-/// Begins the request's step of its visit, if it has a grant.
-fn begin<B>(request: &mut Request<B>) -> Result<Option<Box<Step>>, GrantRefusal> {
-    let Some(Purpose::UserFetch(grant)) = request.extensions().get() else {
-        return Ok(None);
-    };
-    let attempt = grant.begin(request.method(), request.uri())?;
-    // robots.txt, hops, retries and the page are one visit and take one delay of each host.
-    let visit = grant.keep(Visit::default);
-    visit.with(|journey| journey.one_delay = true);
-    Context::of(request.extensions_mut()).visit = Some(visit);
-    let url = request.uri().clone();
-    Ok(Some(Box::new(Step { attempt, url })))
+    fn on_response(granted: Self::Pending, response: &mut response::Parts) -> Result<(), Refusal> {
+        if let Some(granted) = granted {
+            granted.answered(response);
+        }
+        Ok(())
+    }
 }
 
 /// A redirect may have led an API request to another site, where its key is nobody's business.
-fn drop_foreign_key<B>(request: &mut Request<B>) {
-    let Some(Purpose::Api(api)) = request.extensions().get() else {
+fn remove_key_of_another_origin(request: &mut request::Parts) {
+    let Some(Purpose::Api(api)) = request.extensions.get() else {
         return;
     };
     let ApiKey::Header(name) = api.key() else {
         return;
     };
-    if Origin::of(request.uri()).is_ok_and(|origin| origin != *api.origin()) {
-        let name = name.clone();
-        request.headers_mut().remove(name);
+    if Origin::of(&request.uri).is_ok_and(|origin| origin != *api.origin()) {
+        request.headers.remove(name);
     }
 }
 
-impl Step {
-    /// Takes note of the answer, and says on it what a page is for that a person asked for.
-    pub(super) fn answered<B>(self, response: &mut Response<B>) {
-        let next = response
-            .headers()
-            .get(LOCATION)
-            .and_then(|target| target.to_str().ok())
-            .and_then(|target| etiquette_robots::resolve(&self.url.to_string(), target))
-            .and_then(|target| target.parse().ok());
-        self.attempt.answered(response.status(), next.as_ref());
-        Facts::edit(response.extensions_mut(), |facts| facts.user_fetch = true);
+impl UserAgentConfig {
+    fn contact(&self) -> Option<Arc<str>> {
+        Some(Arc::clone(self.identity.help()))
     }
-}
 
-impl UserAgentLayer {
     /// Sets User-Agent and From for `purpose`, or says why the request must not be sent.
-    fn name(&self, headers: &mut HeaderMap, purpose: PurposeKind) -> Result<(), NameRefusal> {
+    fn set_name(&self, headers: &mut HeaderMap, purpose: PurposeKind) -> Result<(), NameRefusal> {
         if purpose == PurposeKind::UserFetch && self.identity.user_token().is_none() {
             return Err(NameRefusal::NoUserToken);
         }
@@ -167,10 +121,12 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use etiquette_core::Session;
-    use http::StatusCode;
-    use tower::{Layer, ServiceExt, service_fn};
+    use http::header::LOCATION;
+    use http::{Request, Response, StatusCode};
+    use tower::{ServiceExt, service_fn};
 
     use super::*;
+    use crate::Facts;
 
     const PAGE: &str = "https://site.example/p";
 

@@ -1,6 +1,6 @@
 //! What is remembered of a host across a restart.
 //!
-//! **Flow**: whenever an answer changes pause, backoff level or rate, [`HostState::mark`] differs and [`HostState::to_record`]
+//! **Flow**: whenever a response changes pause, backoff level or rate, [`HostState::mark`] differs and [`HostState::to_record`]
 //! gives what a [`HostJournal`](crate::store::journal::HostJournal) keeps. The next process takes it over with
 //! [`HostState::recall`] before its first request.
 //!
@@ -20,11 +20,12 @@ use super::runs::Runs;
 use super::state::HostState;
 use crate::Now;
 use crate::clock::later;
+use crate::store::codec::{Decoder, Encoder};
 
 const FORMAT: u8 = 1;
 
-/// A host with a backoff level is remembered so long after its pause: a day, as in a process that goes on, and the hour for which
-/// activity may go unwritten.
+/// A host with a backoff level is remembered so long after its pause: a day, as in a process that goes on, and the hour for
+/// which activity may go unwritten.
 const KEPT_AFTER_PAUSE: Duration = Duration::from_secs(25 * 3_600);
 
 /// The state of a host that is paused or slowed down, in the form that a journal keeps.
@@ -215,14 +216,12 @@ impl HostRecord {
     /// The record as bytes. [`HostRecord::decode`] reads it back.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(160);
-        out.push(FORMAT);
-        let since = self.written.duration_since(SystemTime::UNIX_EPOCH);
-        put_span(&mut out, since.unwrap_or_default());
+        let mut out = Encoder::new(FORMAT);
+        out.time(self.written);
         for span in [self.pause, self.learnt, self.latency] {
-            put_span(&mut out, span);
+            out.duration(span);
         }
-        out.extend(self.rate.to_bits().to_be_bytes());
+        out.u64(self.rate.to_bits());
         for count in [
             self.backoff_level,
             self.failures,
@@ -230,57 +229,55 @@ impl HostRecord {
             self.refusals,
             self.blocks,
         ] {
-            out.extend(count.to_be_bytes());
+            out.u32(count);
         }
         for moment in [self.last_start, self.recover_from, self.last_epoch] {
-            match moment {
-                None => out.push(0),
-                Some(Moment::Before(span)) => {
-                    out.push(1);
-                    put_span(&mut out, span);
-                }
-                Some(Moment::After(span)) => {
-                    out.push(2);
-                    put_span(&mut out, span);
-                }
-            }
+            out.option(moment, |out, moment| {
+                let (after, span) = match moment {
+                    Moment::Before(span) => (0, span),
+                    Moment::After(span) => (1, span),
+                };
+                out.byte(after);
+                out.duration(span);
+            });
         }
         for number in [self.good_minute, self.good_half_hour] {
-            out.push(u8::from(number.is_some()));
-            out.extend(number.unwrap_or_default().to_be_bytes());
+            out.option(number, Encoder::u64);
         }
-        out
+        out.finish()
     }
 
     /// Reads what [`HostRecord::encode`] wrote, all of `bytes`; `None` for anything else.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut rest = Reader(bytes);
-        if rest.byte()? != FORMAT {
-            return None;
-        }
-        let written = SystemTime::UNIX_EPOCH.checked_add(rest.span()?)?;
-        let [pause, learnt, latency] = [rest.span()?, rest.span()?, rest.span()?];
-        let rate = f64::from_bits(rest.number()?);
+        let mut rest = Decoder::new(bytes, FORMAT)?;
+        let moment = |rest: &mut Decoder<'_>| match rest.byte()? {
+            0 => rest.duration().map(Moment::Before),
+            1 => rest.duration().map(Moment::After),
+            _ => None,
+        };
+        let written = rest.time()?;
+        let [pause, learnt, latency] = [rest.duration()?, rest.duration()?, rest.duration()?];
+        let rate = f64::from_bits(rest.u64()?);
         let record = Self {
             written,
             pause,
             learnt,
             latency,
             rate,
-            backoff_level: rest.count()?,
-            failures: rest.count()?,
-            failed_pauses: rest.count()?,
-            refusals: rest.count()?,
-            blocks: rest.count()?,
-            last_start: rest.moment()?,
-            recover_from: rest.moment()?,
-            last_epoch: rest.moment()?,
-            good_minute: rest.optional()?,
-            good_half_hour: rest.optional()?,
+            backoff_level: rest.u32()?,
+            failures: rest.u32()?,
+            failed_pauses: rest.u32()?,
+            refusals: rest.u32()?,
+            blocks: rest.u32()?,
+            last_start: rest.option(moment)?,
+            recover_from: rest.option(moment)?,
+            last_epoch: rest.option(moment)?,
+            good_minute: rest.option(Decoder::u64)?,
+            good_half_hour: rest.option(Decoder::u64)?,
         };
-        let sound = rest.0.is_empty() && rate > 0.0 && rate <= 1.0;
-        sound.then_some(record)
+        rest.finish(record)
+            .filter(|record| record.rate > 0.0 && record.rate <= 1.0)
     }
 }
 
@@ -288,58 +285,6 @@ fn later_than(time: SystemTime, span: Duration) -> SystemTime {
     // Beyond what the clock can tell is as good as its end.
     time.checked_add(span.min(crate::clock::LONGEST))
         .unwrap_or(time)
-}
-
-fn put_span(out: &mut Vec<u8>, span: Duration) {
-    out.extend(span.as_secs().to_be_bytes());
-    out.extend(span.subsec_nanos().to_be_bytes());
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*head)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    fn count(&mut self) -> Option<u32> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        self.array().map(u64::from_be_bytes)
-    }
-
-    fn span(&mut self) -> Option<Duration> {
-        let seconds = self.number()?;
-        let nanos = self.count()?;
-        (nanos < 1_000_000_000).then(|| Duration::new(seconds, nanos))
-    }
-
-    fn moment(&mut self) -> Option<Option<Moment>> {
-        Some(match self.byte()? {
-            0 => None,
-            1 => Some(Moment::Before(self.span()?)),
-            2 => Some(Moment::After(self.span()?)),
-            _ => return None,
-        })
-    }
-
-    fn optional(&mut self) -> Option<Option<u64>> {
-        let given = self.byte()?;
-        let number = self.number()?;
-        match given {
-            0 => Some(None),
-            1 => Some(Some(number)),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

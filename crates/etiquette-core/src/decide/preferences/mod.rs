@@ -16,7 +16,7 @@ pub mod tdm;
 
 use std::fmt;
 
-pub use combine::{Preferences, Said, Source};
+pub use combine::{Preferences, Statement, StatementSource};
 pub use directives::Directives;
 pub use refused::UseRefused;
 pub use tdm::Tdm;

@@ -1,129 +1,62 @@
 //! What is known of one origin's robots.txt, and what holds now.
 
-use std::fmt;
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use etiquette_robots::Robots;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 
-use super::RobotsPolicy;
-use super::answer::life;
-use super::stored::{StoredCopy, StoredFailing, StoredOutcome, StoredRobots};
+use super::failure::FetchFailure;
+use super::lifetime::lifetime;
+use super::policy::RobotsPolicy;
+use super::stored::{StoredCopy, StoredFailure, StoredOutcome, StoredRobots};
+use super::validators::Validators;
 use crate::Now;
 
-/// The first wait after a failed reading. It doubles with each further failure.
+/// The first wait after a failed fetch. It doubles with each further failure.
 const FIRST_RETRY: Duration = Duration::from_secs(60);
-/// The longest wait between two failed readings, unless the site asks for a longer one.
+/// The longest wait between two failed fetches, unless the site asks for a longer one.
 const LAST_RETRY: Duration = Duration::from_secs(3600);
 
-/// The outcome of a successful reading.
+/// The outcome of a successful fetch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Known {
+pub enum RobotsOutcome {
     /// The site's rules.
     Rules(Robots),
     /// There is no robots.txt: nothing is forbidden.
     Unavailable,
-    /// robots.txt was answered with this 401 or 403, and these close the site.
+    /// This 401 or 403, and these close the site.
     Closed(StatusCode),
-}
-
-/// Why a reading of robots.txt had no outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FetchFailure {
-    /// 408, 429 or a redirect without a target: the site will answer later.
-    Later(StatusCode),
-    /// A status that says nothing about rules, such as 503.
-    Status(StatusCode),
-    /// No response: name resolution, connection, TLS, or time out.
-    NoResponse,
-    /// The body broke off.
-    Cut,
-    /// The body has a content coding that was not asked for.
-    Coded,
-    /// More redirects than are followed, or one to a place that cannot be asked.
-    Redirects,
-    /// A redirect to an address that is not public, where only public ones are connected to.
-    NotPublic(IpAddr),
-}
-
-impl fmt::Display for FetchFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Later(status) | Self::Status(status) => {
-                write!(f, "it answered {}", status.as_u16())
-            }
-            Self::NoResponse => f.write_str("it gave no answer"),
-            Self::Cut => f.write_str("its body broke off"),
-            Self::Coded => f.write_str("its body has a content coding that was not asked for"),
-            Self::Redirects => f.write_str("its redirects lead nowhere"),
-            Self::NotPublic(address) => {
-                write!(f, "it redirects to {address}, which is no public address")
-            }
-        }
-    }
-}
-
-/// What a conditional re-read carries.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Validators {
-    /// For `If-None-Match`.
-    pub etag: Option<HeaderValue>,
-    /// For `If-Modified-Since`.
-    pub last_modified: Option<HeaderValue>,
-}
-
-impl Validators {
-    /// The validators of a response.
-    #[must_use]
-    pub fn of(headers: &HeaderMap) -> Self {
-        Self {
-            etag: headers.get(header::ETAG).cloned(),
-            last_modified: headers.get(header::LAST_MODIFIED).cloned(),
-        }
-    }
-
-    /// Makes a request conditional (RFC 9110, 13.1).
-    pub fn apply(&self, headers: &mut HeaderMap) {
-        if let Some(etag) = &self.etag {
-            headers.insert(header::IF_NONE_MATCH, etag.clone());
-        }
-        if let Some(date) = &self.last_modified {
-            headers.insert(header::IF_MODIFIED_SINCE, date.clone());
-        }
-    }
 }
 
 /// What holds for requests to an origin at this moment.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Standing<'a> {
+pub enum RobotsStatus<'a> {
     /// These rules.
-    Obey(&'a Known),
+    Obey(&'a RobotsOutcome),
     /// The site's rules are unknown: nothing is sent before `retry_at`.
     Closed {
         /// Why they are unknown.
         failure: &'a FetchFailure,
-        /// When robots.txt may be read again.
+        /// When robots.txt may be fetched again.
         retry_at: Instant,
     },
-    /// robots.txt has to be read first.
-    Read,
+    /// robots.txt has to be fetched first.
+    Fetch,
 }
 
 /// What is known of one origin's robots.txt.
 #[derive(Clone, Debug, Default)]
 pub struct RobotsRecord {
-    copy: Option<Copy>,
-    failure: Option<Failing>,
+    copy: Option<FileCopy>,
+    failure: Option<Failures>,
 }
 
 #[derive(Clone, Debug)]
-struct Copy {
-    known: Known,
+struct FileCopy {
+    outcome: RobotsOutcome,
     validators: Validators,
     /// When it was last confirmed, or restored from a store.
     since: Instant,
@@ -133,16 +66,16 @@ struct Copy {
     epoch: u64,
 }
 
-impl Copy {
+impl FileCopy {
     fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.since) + self.age
     }
 }
 
 #[derive(Clone, Debug)]
-struct Failing {
+struct Failures {
     cause: FetchFailure,
-    failures: u32,
+    count: u32,
     retry_at: Instant,
 }
 
@@ -150,19 +83,21 @@ impl RobotsRecord {
     /// What holds at `now`.
     ///
     /// `delay` is the host's delay as it is known now: a copy lives at least two of them, or a Crawl-delay longer than the
-    /// life would have robots.txt read for ever and no page. `epoch` counts the host's pauses and runs of blocks: a
-    /// copy of another epoch is read again.
+    /// lifetime would have robots.txt fetched for ever and no page. `epoch` counts the host's pauses and runs of blocks: a
+    /// copy of another epoch is fetched again.
     #[must_use]
-    pub fn standing(&self, now: Instant, delay: Duration, epoch: u64) -> Standing<'_> {
-        if let Some(failing) = &self.failure {
-            if now >= failing.retry_at {
-                return Standing::Read;
+    pub fn status(&self, now: Instant, delay: Duration, epoch: u64) -> RobotsStatus<'_> {
+        if let Some(failure) = &self.failure {
+            if now >= failure.retry_at {
+                return RobotsStatus::Fetch;
             }
             return match &self.copy {
-                Some(copy) if copy.age(now) < RobotsPolicy::STALE => Standing::Obey(&copy.known),
-                _ => Standing::Closed {
-                    failure: &failing.cause,
-                    retry_at: failing.retry_at,
+                Some(copy) if copy.age(now) < RobotsPolicy::STALE => {
+                    RobotsStatus::Obey(&copy.outcome)
+                }
+                _ => RobotsStatus::Closed {
+                    failure: &failure.cause,
+                    retry_at: failure.retry_at,
                 },
             };
         }
@@ -171,30 +106,30 @@ impl RobotsRecord {
                 if copy.epoch == epoch
                     && copy.age(now) < copy.life.max(delay.saturating_mul(2)) =>
             {
-                Standing::Obey(&copy.known)
+                RobotsStatus::Obey(&copy.outcome)
             }
-            _ => Standing::Read,
+            _ => RobotsStatus::Fetch,
         }
     }
 
-    /// The rules of the last reading that had an outcome, however old.
+    /// The last outcome, however old.
     #[must_use]
-    pub fn known(&self) -> Option<&Known> {
-        self.copy.as_ref().map(|copy| &copy.known)
+    pub fn outcome(&self) -> Option<&RobotsOutcome> {
+        self.copy.as_ref().map(|copy| &copy.outcome)
     }
 
-    /// Whether the last reading had no outcome.
+    /// Whether the last fetch had no outcome.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// The validators for a conditional re-read: only where rules are kept that a 304 could confirm.
+    /// The validators for a conditional request: only where rules are kept that a 304 could confirm.
     #[must_use]
     pub fn validators(&self) -> Option<&Validators> {
         match &self.copy {
-            Some(Copy {
-                known: Known::Rules(_),
+            Some(FileCopy {
+                outcome: RobotsOutcome::Rules(_),
                 validators,
                 ..
             }) => Some(validators),
@@ -202,28 +137,28 @@ impl RobotsRecord {
         }
     }
 
-    /// A reading that began in `epoch` ended with `known` and these response headers.
+    /// A fetch that began in `epoch` ended with `outcome` and these response headers.
     pub fn keep(
         &mut self,
-        known: Known,
+        outcome: RobotsOutcome,
         headers: &HeaderMap,
         policy: &RobotsPolicy,
         now: Instant,
         epoch: u64,
     ) {
         let validators = Validators::of(headers);
-        self.copy = Some(Copy {
-            known,
+        self.copy = Some(FileCopy {
+            outcome,
             validators,
             since: now,
             age: Duration::ZERO,
-            life: life(headers, policy),
+            life: lifetime(headers, policy),
             epoch,
         });
         self.failure = None;
     }
 
-    /// A conditional reading was answered 304. Without a copy to confirm it is a failed reading.
+    /// The response to a conditional request was 304. Without a copy to confirm it is a failed fetch.
     pub fn confirm(
         &mut self,
         headers: &HeaderMap,
@@ -236,7 +171,7 @@ impl RobotsRecord {
         };
         copy.since = now;
         copy.age = Duration::ZERO;
-        copy.life = life(headers, policy);
+        copy.life = lifetime(headers, policy);
         copy.epoch = epoch;
         // Fields of a 304 replace the stored ones (RFC 9111, 3.2).
         let new = Validators::of(headers);
@@ -247,52 +182,52 @@ impl RobotsRecord {
         self.failure = None;
     }
 
-    /// A reading had no outcome. The next one is not before the back-off (60 s, doubled with each failure, an hour at
-    /// most) nor before `after`, the site's own word, which is never cut.
+    /// A fetch had no outcome. The next one is not before the backoff (60 s, doubled with each failure, an hour at most)
+    /// nor before `after`, the Retry-After, which is never cut.
     pub fn fail(&mut self, cause: FetchFailure, after: Option<Duration>, now: Instant) {
         let failures = self
             .failure
             .as_ref()
-            .map_or(0, |failing| failing.failures)
+            .map_or(0, |failure| failure.count)
             .saturating_add(1);
-        let back_off = FIRST_RETRY
+        let backoff = FIRST_RETRY
             .saturating_mul(1 << (failures - 1).min(6))
             .min(LAST_RETRY);
-        let wait = back_off.max(after.unwrap_or_default());
+        let wait = backoff.max(after.unwrap_or_default());
         let now = Now {
             monotonic: now,
             wall: std::time::SystemTime::UNIX_EPOCH,
         };
-        self.failure = Some(Failing {
+        self.failure = Some(Failures {
             cause,
-            failures,
+            count: failures,
             retry_at: now.after(wait),
         });
-        let expired = |copy: &Copy| copy.age(now.monotonic) >= RobotsPolicy::STALE;
+        let expired = |copy: &FileCopy| copy.age(now.monotonic) >= RobotsPolicy::STALE;
         if self.copy.as_ref().is_some_and(expired) {
             self.copy = None;
         }
     }
 
-    /// The record in the form that a store keeps; `bytes` are those of the file if it was read just now.
+    /// The record in the form that a store keeps; `bytes` are those of the file if it was fetched just now.
     #[must_use]
     pub fn to_stored(&self, now: Now, bytes: Option<Bytes>) -> StoredRobots {
         let copy = self.copy.as_ref().map(|copy| StoredCopy {
-            outcome: match &copy.known {
-                Known::Rules(_) => StoredOutcome::Rules(bytes),
-                Known::Unavailable => StoredOutcome::Unavailable,
-                Known::Closed(status) => StoredOutcome::Closed(*status),
+            outcome: match &copy.outcome {
+                RobotsOutcome::Rules(_) => StoredOutcome::Rules(bytes),
+                RobotsOutcome::Unavailable => StoredOutcome::Unavailable,
+                RobotsOutcome::Closed(status) => StoredOutcome::Closed(*status),
             },
             validators: copy.validators.clone(),
             confirmed: now.wall - copy.age(now.monotonic),
             life: copy.life,
         });
-        let failing = self.failure.as_ref().map(|failing| StoredFailing {
-            cause: failing.cause.clone(),
-            failures: failing.failures,
-            retry_at: now.wall_at(failing.retry_at),
+        let failure = self.failure.as_ref().map(|failure| StoredFailure {
+            cause: failure.cause.clone(),
+            failures: failure.count,
+            retry_at: now.wall_at(failure.retry_at),
         });
-        StoredRobots { copy, failing }
+        StoredRobots { copy, failure }
     }
 
     /// Takes over what a store knows where that is newer than the copy at hand. `parse` reads the bytes.
@@ -310,15 +245,17 @@ impl RobotsRecord {
                 .copy
                 .as_ref()
                 .is_none_or(|own| age < own.age(now.monotonic));
-            let known = match copy.outcome {
-                StoredOutcome::Rules(Some(bytes)) if newer => Some(Known::Rules(parse(&bytes))),
-                StoredOutcome::Unavailable => Some(Known::Unavailable),
-                StoredOutcome::Closed(status) => Some(Known::Closed(status)),
+            let outcome = match copy.outcome {
+                StoredOutcome::Rules(Some(bytes)) if newer => {
+                    Some(RobotsOutcome::Rules(parse(&bytes)))
+                }
+                StoredOutcome::Unavailable => Some(RobotsOutcome::Unavailable),
+                StoredOutcome::Closed(status) => Some(RobotsOutcome::Closed(status)),
                 StoredOutcome::Rules(_) => None,
             };
-            if let Some(known) = known.filter(|_| newer && age < RobotsPolicy::STALE) {
-                self.copy = Some(Copy {
-                    known,
+            if let Some(outcome) = outcome.filter(|_| newer && age < RobotsPolicy::STALE) {
+                self.copy = Some(FileCopy {
+                    outcome,
                     validators: copy.validators,
                     since: now.monotonic,
                     age,
@@ -328,18 +265,18 @@ impl RobotsRecord {
                 self.failure = None;
             }
         }
-        if let Some(failing) = stored.failing {
-            // A wall clock that jumped back must not close a site for long: the site's own word is a pause of the host.
-            let wait = failing
+        if let Some(failure) = stored.failure {
+            // A wall clock that jumped back must not close a site for long: its Retry-After is a pause of the host.
+            let wait = failure
                 .retry_at
                 .duration_since(now.wall)
                 .unwrap_or_default()
                 .min(LAST_RETRY);
-            let own = self.failure.as_ref().map_or(0, |own| own.failures);
-            if failing.failures > own {
-                self.failure = Some(Failing {
-                    cause: failing.cause,
-                    failures: failing.failures,
+            let own = self.failure.as_ref().map_or(0, |own| own.count);
+            if failure.failures > own {
+                self.failure = Some(Failures {
+                    cause: failure.cause,
+                    count: failure.failures,
                     retry_at: now.after(wait),
                 });
             }
@@ -349,6 +286,8 @@ impl RobotsRecord {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -359,12 +298,18 @@ mod tests {
             map.insert(*name, HeaderValue::from_static(value));
         }
         let mut record = RobotsRecord::default();
-        record.keep(Known::Unavailable, &map, &RobotsPolicy::default(), now, 0);
+        record.keep(
+            RobotsOutcome::Unavailable,
+            &map,
+            &RobotsPolicy::default(),
+            now,
+            0,
+        );
         record
     }
 
     fn obeys(record: &RobotsRecord, at: Instant, delay: Duration, epoch: u64) -> bool {
-        matches!(record.standing(at, delay, epoch), Standing::Obey(_))
+        matches!(record.status(at, delay, epoch), RobotsStatus::Obey(_))
     }
 
     #[test]
@@ -405,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_close_back_off_and_keep_the_old_copy_for_thirty_days() {
+    fn failures_close_backoff_and_keep_the_old_copy_for_thirty_days() {
         let start = Instant::now();
         let mut record = RobotsRecord::default();
         for (failure, wait) in [60, 120, 240, 480, 960, 1920, 3600, 3600]
@@ -413,7 +358,7 @@ mod tests {
             .enumerate()
         {
             record.fail(FetchFailure::NoResponse, None, start);
-            let Standing::Closed { retry_at, .. } = record.standing(start, SECOND, 0) else {
+            let RobotsStatus::Closed { retry_at, .. } = record.status(start, SECOND, 0) else {
                 panic!("failure {failure} does not close");
             };
             assert_eq!(retry_at, start + wait * SECOND);
@@ -424,8 +369,8 @@ mod tests {
             start,
         );
         assert!(matches!(
-            record.standing(start + RobotsPolicy::STALE, SECOND, 0),
-            Standing::Closed { .. }
+            record.status(start + RobotsPolicy::STALE, SECOND, 0),
+            RobotsStatus::Closed { .. }
         ));
 
         let mut record = kept(&[], start);
@@ -433,14 +378,14 @@ mod tests {
         record.fail(FetchFailure::NoResponse, None, late);
         assert!(obeys(&record, late, SECOND, 0));
         assert!(matches!(
-            record.standing(late + 60 * SECOND, SECOND, 0),
-            Standing::Read
+            record.status(late + 60 * SECOND, SECOND, 0),
+            RobotsStatus::Fetch
         ));
         let too_late = start + RobotsPolicy::STALE;
         record.fail(FetchFailure::NoResponse, None, too_late);
         assert!(matches!(
-            record.standing(too_late, SECOND, 0),
-            Standing::Closed { .. }
+            record.status(too_late, SECOND, 0),
+            RobotsStatus::Closed { .. }
         ));
     }
 }

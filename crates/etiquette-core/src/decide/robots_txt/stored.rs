@@ -1,38 +1,40 @@
 //! What is known of a robots.txt in the form that a store keeps, across restarts or processes.
 //!
 //! Instants are wall time: a monotonic clock means nothing to another process. A record from the future, after a wall
-//! clock that jumped, is old: it is read again sooner, never trusted longer.
+//! clock that jumped, is old: it is fetched again sooner, never trusted longer.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 
-use super::record::{FetchFailure, Validators};
+use super::failure::FetchFailure;
+use super::validators::Validators;
+use crate::store::codec::{Decoder, Encoder};
 
 /// What is known of one robots.txt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredRobots {
     /// The last outcome.
     pub copy: Option<StoredCopy>,
-    /// The failed readings since then.
-    pub failing: Option<StoredFailing>,
+    /// The failed fetches since then.
+    pub failure: Option<StoredFailure>,
 }
 
-/// The outcome of a reading.
+/// The outcome of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCopy {
     /// What it was.
     pub outcome: StoredOutcome,
     /// For a conditional re-read.
     pub validators: Validators,
-    /// When it was read or confirmed.
+    /// When it was fetched or confirmed.
     pub confirmed: SystemTime,
     /// How long it lives from then on.
     pub life: Duration,
 }
 
-/// What a reading found.
+/// What a fetch found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoredOutcome {
@@ -44,139 +46,131 @@ pub enum StoredOutcome {
     Closed(StatusCode),
 }
 
-/// Failed readings.
+/// Failed fetches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredFailing {
+pub struct StoredFailure {
     /// Why the last one failed.
     pub cause: FetchFailure,
     /// How many in a row.
     pub failures: u32,
-    /// Not read again before this.
+    /// Not fetched again before this.
     pub retry_at: SystemTime,
 }
 
+const FORMAT: u8 = 1;
+
 impl StoredRobots {
-    /// All but the bytes of the file, as lines of `name value`. [`StoredRobots::decode`] reads it back.
+    /// All but the bytes of the file. [`StoredRobots::decode`] reads it back.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut line = |name: &str, value: &[u8]| {
-            out.extend_from_slice(name.as_bytes());
-            out.push(b' ');
-            out.extend_from_slice(value);
-            out.push(b'\n');
-        };
-        if let Some(copy) = &self.copy {
-            let outcome = match copy.outcome {
-                StoredOutcome::Rules(_) => "rules".to_owned(),
-                StoredOutcome::Unavailable => "unavailable".to_owned(),
-                StoredOutcome::Closed(status) => status.as_u16().to_string(),
-            };
-            line("outcome", outcome.as_bytes());
-            line("confirmed", millis(copy.confirmed).to_string().as_bytes());
-            line("life", copy.life.as_millis().to_string().as_bytes());
-            if let Some(etag) = &copy.validators.etag {
-                line("etag", etag.as_bytes());
+        let mut out = Encoder::new(FORMAT);
+        out.option(self.copy.as_ref(), |out, copy| {
+            match copy.outcome {
+                StoredOutcome::Rules(_) => out.byte(0),
+                StoredOutcome::Unavailable => out.byte(1),
+                StoredOutcome::Closed(status) => {
+                    out.byte(2);
+                    out.u16(status.as_u16());
+                }
             }
-            if let Some(date) = &copy.validators.last_modified {
-                line("last-modified", date.as_bytes());
+            let validators = &copy.validators;
+            for value in [&validators.etag, &validators.last_modified] {
+                out.option(value.as_ref().map(HeaderValue::as_bytes), Encoder::bytes);
             }
-        }
-        if let Some(failing) = &self.failing {
-            line("failure", failing.cause.code().as_bytes());
-            line("failures", failing.failures.to_string().as_bytes());
-            line("retry-at", millis(failing.retry_at).to_string().as_bytes());
-        }
-        out
+            out.time(copy.confirmed);
+            out.duration(copy.life);
+        });
+        out.option(self.failure.as_ref(), |out, failure| {
+            encode_cause(out, &failure.cause);
+            out.u32(failure.failures);
+            out.time(failure.retry_at);
+        });
+        out.finish()
     }
 
-    /// Reads what [`StoredRobots::encode`] wrote, beside the bytes of the file. Whatever cannot be read is left out:
-    /// it is read from the site again.
+    /// Reads what [`StoredRobots::encode`] wrote, beside the bytes of the file. What cannot be read is left out, as is a
+    /// copy of rules without those bytes: the file is fetched again.
     #[must_use]
-    pub fn decode(lines: &[u8], bytes: Option<Bytes>) -> Self {
-        let field = |name: &str| {
-            lines.split(|&b| b == b'\n').find_map(|line| {
-                line.strip_prefix(name.as_bytes())
-                    .and_then(|rest| rest.strip_prefix(b" "))
-            })
-        };
-        let text = |name| field(name).and_then(|value| std::str::from_utf8(value).ok());
-        let number = |name| text(name).and_then(|value| value.parse::<u64>().ok());
-        let header = |name| field(name).and_then(|value| HeaderValue::from_bytes(value).ok());
-        let copy = || {
-            let outcome = match text("outcome")? {
-                "rules" => StoredOutcome::Rules(Some(bytes?)),
-                "unavailable" => StoredOutcome::Unavailable,
-                status => StoredOutcome::Closed(StatusCode::from_bytes(status.as_bytes()).ok()?),
-            };
+    pub fn decode(record: &[u8], bytes: Option<Bytes>) -> Self {
+        Self::read(record, bytes).unwrap_or_default()
+    }
+
+    fn read(record: &[u8], bytes: Option<Bytes>) -> Option<Self> {
+        let mut rest = Decoder::new(record, FORMAT)?;
+        let header = |rest: &mut Decoder<'_>| HeaderValue::from_bytes(rest.bytes()?).ok();
+        let copy = rest.option(|rest| {
             Some(StoredCopy {
-                outcome,
-                validators: Validators {
-                    etag: header("etag"),
-                    last_modified: header("last-modified"),
+                outcome: match rest.byte()? {
+                    0 => StoredOutcome::Rules(bytes),
+                    1 => StoredOutcome::Unavailable,
+                    2 => StoredOutcome::Closed(StatusCode::from_u16(rest.u16()?).ok()?),
+                    _ => return None,
                 },
-                confirmed: time(number("confirmed")?)?,
-                life: Duration::from_millis(number("life")?),
+                validators: Validators {
+                    etag: rest.option(header)?,
+                    last_modified: rest.option(header)?,
+                },
+                confirmed: rest.time()?,
+                life: rest.duration()?,
             })
-        };
-        let failing = || {
-            Some(StoredFailing {
-                cause: FetchFailure::from_code(text("failure")?)?,
-                failures: number("failures")?.try_into().ok()?,
-                retry_at: time(number("retry-at")?)?,
+        })?;
+        let failure = rest.option(|rest| {
+            Some(StoredFailure {
+                cause: decode_cause(rest)?,
+                failures: rest.u32()?,
+                retry_at: rest.time()?,
             })
-        };
-        Self {
-            failing: failing(),
-            copy: copy(),
-        }
-    }
-}
-
-fn millis(time: SystemTime) -> u128 {
-    time.duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_millis()
-}
-
-fn time(millis: u64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::from_millis(millis))
-}
-
-impl FetchFailure {
-    /// A short stable name.
-    fn code(&self) -> String {
-        match self {
-            Self::Later(status) => format!("later {}", status.as_u16()),
-            Self::Status(status) => format!("status {}", status.as_u16()),
-            Self::NoResponse => "no-response".to_owned(),
-            Self::Cut => "cut".to_owned(),
-            Self::Coded => "coded".to_owned(),
-            Self::Redirects => "redirects".to_owned(),
-            Self::NotPublic(address) => format!("not-public {address}"),
-        }
-    }
-
-    fn from_code(code: &str) -> Option<Self> {
-        let status = |text: &str| StatusCode::from_bytes(text.as_bytes()).ok();
-        Some(match code.split_once(' ') {
-            Some(("later", text)) => Self::Later(status(text)?),
-            Some(("status", text)) => Self::Status(status(text)?),
-            Some(("not-public", text)) => Self::NotPublic(text.parse().ok()?),
-            Some(_) => return None,
-            None => match code {
-                "no-response" => Self::NoResponse,
-                "cut" => Self::Cut,
-                "coded" => Self::Coded,
-                "redirects" => Self::Redirects,
-                _ => return None,
-            },
+        })?;
+        rest.finish(Self {
+            copy: copy.filter(|copy| copy.outcome != StoredOutcome::Rules(None)),
+            failure,
         })
     }
 }
 
+fn encode_cause(out: &mut Encoder, cause: &FetchFailure) {
+    match cause {
+        FetchFailure::Later(status) => {
+            out.byte(0);
+            out.u16(status.as_u16());
+        }
+        FetchFailure::Status(status) => {
+            out.byte(1);
+            out.u16(status.as_u16());
+        }
+        FetchFailure::NoResponse => out.byte(2),
+        FetchFailure::IncompleteBody => out.byte(3),
+        FetchFailure::ContentCoding => out.byte(4),
+        FetchFailure::TooManyRedirects => out.byte(5),
+        FetchFailure::InvalidRedirect => out.byte(6),
+        FetchFailure::NotPublic(address) => {
+            out.byte(7);
+            out.bytes(address.to_string().as_bytes());
+        }
+    }
+}
+
+fn decode_cause(rest: &mut Decoder<'_>) -> Option<FetchFailure> {
+    let status = |rest: &mut Decoder<'_>| StatusCode::from_u16(rest.u16()?).ok();
+    Some(match rest.byte()? {
+        0 => FetchFailure::Later(status(rest)?),
+        1 => FetchFailure::Status(status(rest)?),
+        2 => FetchFailure::NoResponse,
+        3 => FetchFailure::IncompleteBody,
+        4 => FetchFailure::ContentCoding,
+        5 => FetchFailure::TooManyRedirects,
+        6 => FetchFailure::InvalidRedirect,
+        7 => FetchFailure::NotPublic(rest.text()?.parse().ok()?),
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -187,9 +181,10 @@ mod tests {
             FetchFailure::Later(StatusCode::TOO_MANY_REQUESTS),
             FetchFailure::Status(StatusCode::BAD_GATEWAY),
             FetchFailure::NoResponse,
-            FetchFailure::Cut,
-            FetchFailure::Coded,
-            FetchFailure::Redirects,
+            FetchFailure::IncompleteBody,
+            FetchFailure::ContentCoding,
+            FetchFailure::TooManyRedirects,
+            FetchFailure::InvalidRedirect,
             FetchFailure::NotPublic("64:ff9b::a00:1".parse().unwrap()),
         ] {
             let record = StoredRobots {
@@ -202,7 +197,7 @@ mod tests {
                     confirmed: at,
                     life: Duration::from_secs(60),
                 }),
-                failing: Some(StoredFailing {
+                failure: Some(StoredFailure {
                     cause,
                     failures: 3,
                     retry_at: at,
@@ -229,6 +224,54 @@ mod tests {
                 StoredRobots::decode(lines.as_bytes(), None),
                 StoredRobots::default()
             );
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_cut_or_longer_is_read() {
+        let whole = sample().encode();
+        let read = |record: &[u8]| StoredRobots::decode(record, Some(Bytes::new()));
+        for end in 0..whole.len() {
+            assert_eq!(read(&whole[..end]), StoredRobots::default(), "{end}");
+        }
+        assert_eq!(read(&[&whole[..], b"x"].concat()), StoredRobots::default());
+    }
+
+    #[test]
+    fn rules_without_their_file_are_no_copy() {
+        let mut record = sample();
+        let read = StoredRobots::decode(&record.encode(), None);
+        record.copy = None;
+        assert_eq!(read, record);
+    }
+
+    fn sample() -> StoredRobots {
+        StoredRobots {
+            copy: Some(StoredCopy {
+                outcome: StoredOutcome::Rules(Some(Bytes::new())),
+                validators: Validators {
+                    etag: Some(HeaderValue::from_static("\"v\"")),
+                    last_modified: Some(HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT")),
+                },
+                confirmed: UNIX_EPOCH + Duration::from_secs(1_796_076_000),
+                life: Duration::from_secs(60),
+            }),
+            failure: Some(StoredFailure {
+                cause: FetchFailure::NoResponse,
+                failures: 3,
+                retry_at: UNIX_EPOCH,
+            }),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_break_the_reader(bytes: Vec<u8>, place in 0_usize..200, byte: u8) {
+            let _ = StoredRobots::decode(&bytes, None);
+            let mut damaged = sample().encode();
+            let place = place % damaged.len();
+            damaged[place] = byte;
+            let _ = StoredRobots::decode(&damaged, Some(Bytes::new()));
         }
     }
 }

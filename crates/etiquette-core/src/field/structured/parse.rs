@@ -1,6 +1,6 @@
 //! Parsing after RFC 9651, 4.2.
 
-use super::{Bare, Item, Member, Parameters, Value};
+use super::value::{Bare, Item, Member, Parameters, Value};
 
 /// Reads a dictionary: the lines of a field joined with commas. `None` where the RFC says that parsing fails.
 ///

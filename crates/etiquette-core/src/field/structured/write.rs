@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Bare, Item, Member, Parameters, Value};
+use super::value::{Bare, Item, Member, Parameters, Value};
 
 impl Bare {
     /// Appends the item. What it holds was parsed, or is checked by whoever makes it.

@@ -6,7 +6,8 @@ use etiquette_robots::ProductToken;
 use http::{HeaderValue, Uri};
 
 use super::invalid::{Fault, Field, InvalidIdentity};
-use super::{Identity, Inner, judge, known, syntax};
+use super::value::{Identity, Inner};
+use super::{judge, known, syntax};
 
 /// How the parts of an identity are put together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -47,6 +48,23 @@ enum Form {
 
 /// The longest header value: of 2,116 published strings of automated clients two are longer.
 const MAX_LEN: usize = 256;
+
+impl Identity {
+    /// Starts an identity: its token, its version, and the link to a page that says what the client does.
+    pub fn builder(
+        token: impl Into<String>,
+        version: impl Into<String>,
+        url: impl Into<String>,
+    ) -> Builder {
+        Builder::parts(token.into(), version.into(), url.into())
+    }
+
+    /// Starts an identity from a whole User-Agent string, which must have `token`, its version and a link. For user
+    /// fetches, the user token takes the place of the token.
+    pub fn raw(token: impl Into<String>, user_agent: impl Into<String>) -> Builder {
+        Builder::raw(token.into(), user_agent.into())
+    }
+}
 
 impl Builder {
     pub(super) fn parts(token: String, version: String, url: String) -> Self {

@@ -3,7 +3,8 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::{Identity, Style};
+use super::builder::Style;
+use super::value::Identity;
 
 /// The fields of an identity, named as the builder's methods.
 #[derive(Deserialize)]

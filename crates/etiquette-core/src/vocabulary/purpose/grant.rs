@@ -9,25 +9,23 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use http::uri::PathAndQuery;
 use http::{Extensions, Method, StatusCode, Uri};
 
-use super::session;
-#[cfg(doc)]
-use super::session::Session;
-use crate::{InvalidOrigin, Origin};
+use super::slots::Slots;
+use super::target::Target;
+use crate::Origin;
 
 /// How many redirects are followed under one grant.
 const MAX_HOPS: u8 = 5;
 
-/// A grant for one page, by [`Session::grant`]. Clones are the same grant.
+/// A grant for one page, by [`Session::grant`](super::Session::grant). Clones are the same grant.
 #[derive(Clone)]
 pub struct UserGrant(Arc<Inner>);
 
 struct Inner {
     number: u64,
     target: Target,
-    session: Weak<session::Inner>,
+    session: Weak<Slots>,
     state: Mutex<State>,
     kept: Mutex<Extensions>,
 }
@@ -43,23 +41,6 @@ enum State {
     TooFar { next: Target },
     /// The final answer came.
     Spent,
-}
-
-/// The URL of a page without its fragment, in one spelling.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Target {
-    origin: Origin,
-    page: PathAndQuery,
-}
-
-impl Target {
-    pub(super) fn of(url: &Uri) -> Result<Self, InvalidOrigin> {
-        let page = url.path_and_query().cloned();
-        Ok(Self {
-            origin: Origin::of(url)?,
-            page: page.unwrap_or_else(|| PathAndQuery::from_static("/")),
-        })
-    }
 }
 
 /// The request was not sent, because no grant covers it.
@@ -116,12 +97,12 @@ impl GrantRefused {
 impl fmt::Display for GrantRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.why {
-            GrantRefusal::NotTheGrantedUrl => "the person asked for another URL",
+            GrantRefusal::NotTheGrantedUrl => "the grant is for another URL",
             GrantRefusal::OnePageOnly => {
-                "the person asked for one page, and it has been asked for already"
+                "the grant is for one page, which has been fetched or is being fetched"
             }
             GrantRefusal::Method => "only GET and HEAD fetch a page for a person",
-            GrantRefusal::TooManyRedirects => "the page redirects too often",
+            GrantRefusal::TooManyRedirects => return write!(f, "more than {MAX_HOPS} redirects"),
         })
     }
 }
@@ -129,7 +110,7 @@ impl fmt::Display for GrantRefused {
 impl Error for GrantRefused {}
 
 impl UserGrant {
-    pub(super) fn new(target: Target, session: Weak<session::Inner>) -> Self {
+    pub(super) fn new(target: Target, session: Weak<Slots>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(Arc::new(Inner {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -149,7 +130,7 @@ impl UserGrant {
         self.0.session.strong_count() > 0
     }
 
-    /// What a layer keeps for the grant's session, as [`Session::slot`]; nothing when the session is over.
+    /// What a layer keeps for the grant's session, as [`Session::slot`](super::Session::slot); nothing when the session is over.
     pub fn slot<T: std::any::Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<Arc<T>> {
         Some(self.0.session.upgrade()?.slot(make))
     }

@@ -6,10 +6,11 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::{Extensions, Uri};
+use http::Uri;
 
-use super::UserGrant;
-use super::grant::Target;
+use super::grant::UserGrant;
+use super::slots::Slots;
+use super::target::Target;
 use crate::InvalidOrigin;
 
 /// How many distinct URLs a session grants.
@@ -22,15 +23,10 @@ const MAX_URLS: usize = 30;
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
-pub(super) struct Inner {
+struct Inner {
     max_urls: usize,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    seen: HashSet<Target>,
-    slots: Extensions,
+    granted: Mutex<HashSet<Target>>,
+    slots: Arc<Slots>,
 }
 
 /// Why a session gives no grant.
@@ -61,7 +57,7 @@ impl NotGranted {
 impl fmt::Display for NotGranted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoOrigin(_) => f.write_str("the URL names no site"),
+            Self::NoOrigin(_) => f.write_str("the URL has no origin"),
             Self::TooManyGrants { limit } => write!(
                 f,
                 "the session has granted {limit} distinct URLs, more is a crawl"
@@ -98,7 +94,8 @@ impl Session {
     pub fn with_max_urls(max_urls: usize) -> Self {
         Self(Arc::new(Inner {
             max_urls,
-            state: Mutex::default(),
+            granted: Mutex::default(),
+            slots: Arc::default(),
         }))
     }
 
@@ -111,39 +108,27 @@ impl Session {
     /// [`NotGranted`] when `url` has no origin, or the session has granted too many distinct URLs.
     pub fn grant(&self, url: &Uri) -> Result<UserGrant, NotGranted> {
         let target = Target::of(url).map_err(NotGranted::NoOrigin)?;
-        let mut state = self.0.state();
-        if !state.seen.contains(&target) {
-            if state.seen.len() >= self.0.max_urls {
+        let mut granted = self
+            .0
+            .granted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !granted.contains(&target) {
+            if granted.len() >= self.0.max_urls {
                 return Err(NotGranted::TooManyGrants {
                     limit: self.0.max_urls,
                 });
             }
-            state.seen.insert(target.clone());
+            granted.insert(target.clone());
         }
-        Ok(UserGrant::new(target, Arc::downgrade(&self.0)))
+        Ok(UserGrant::new(target, Arc::downgrade(&self.0.slots)))
     }
 
     /// What a layer keeps for this session: the `T` that `make` makes when there is none yet.
     ///
     /// `make` runs under the session's lock and must not use the session.
     pub fn slot<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        self.0.slot(make)
-    }
-}
-
-impl Inner {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn slot<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        let mut state = self.state();
-        if let Some(kept) = state.slots.get::<Arc<T>>() {
-            return Arc::clone(kept);
-        }
-        let made = Arc::new(make());
-        state.slots.insert(Arc::clone(&made));
-        made
+        self.0.slots.slot(make)
     }
 }
 

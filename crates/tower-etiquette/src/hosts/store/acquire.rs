@@ -112,7 +112,7 @@ impl Pending<'_> {
             change(budget.store());
             changes
         };
-        changes.tell(self.client.voice, &self.host.name, &self.client.clock);
+        changes.emit(self.client.scope, &self.host.name, &self.client.clock);
     }
 }
 

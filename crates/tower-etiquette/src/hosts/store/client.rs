@@ -9,7 +9,7 @@ use etiquette_core::store::host::{HostEvent, HostReport, HostStore, LeaseId, Loc
 use etiquette_core::{Clock, Origin};
 use tokio::runtime::Handle;
 
-use crate::events::{self, Voice};
+use crate::events::{self, EventScope};
 use crate::hosts::entry::Host;
 
 /// The store of these hosts.
@@ -17,7 +17,7 @@ use crate::hosts::entry::Host;
 pub(crate) struct StoreClient {
     pub(super) store: Arc<dyn HostStore>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) voice: Voice,
+    pub(super) scope: EventScope,
     next_lease: AtomicU64,
 }
 
@@ -25,13 +25,13 @@ impl StoreClient {
     pub(crate) fn new(
         store: Arc<dyn HostStore>,
         clock: Arc<dyn Clock>,
-        voice: Voice,
+        scope: EventScope,
         first_lease: u64,
     ) -> Self {
         Self {
             store,
             clock,
-            voice,
+            scope,
             next_lease: AtomicU64::new(first_lease),
         }
     }
@@ -40,7 +40,7 @@ impl StoreClient {
     pub(crate) async fn report(&self, host: &Host, report: HostReport) -> bool {
         let local = local_view(host, &host.policy, self.now());
         let reported = self.store.report(local, report);
-        events::taken("hosts", "report a response", reported.await).is_some()
+        events::store_result("hosts", "report a response", reported.await).is_some()
     }
 
     /// Reports in the background. Without a runtime nobody can: the lease expires by itself.

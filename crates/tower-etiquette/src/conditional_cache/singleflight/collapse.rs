@@ -1,0 +1,160 @@
+//! What each caller gets of a request that is for several of them (RFC 9111, 4).
+
+use std::sync::Arc;
+
+use etiquette_core::decide::cache_policy::{
+    CacheStatus, Extent, Forward, RequestDirectives, RequestedRange, Selecting, StaleIfError,
+    is_anonymous, is_for_anybody, requested_range,
+};
+use etiquette_core::store::{ResponseStore, Variant};
+use http::Response;
+use http::request::Parts;
+
+use super::super::body::{ResponseBody, Tee};
+use super::super::context::CacheContext;
+use super::super::lookup::{Forwarding, Reply, respond};
+use super::outcome::FetchOutcome;
+use super::table::Collapsing;
+use crate::{BoxError, Facts};
+
+impl<St: ResponseStore> CacheContext<St> {
+    /// How the request goes with others for its URL. One that got nothing of another is then made `alone`.
+    ///
+    /// People share what they ask for anonymously, and only what nobody's session knows: a validator stays there.
+    pub(crate) fn collapsing(&self, parts: &Parts, to: &Forwarding, alone: bool) -> Collapsing {
+        let shares =
+            !self.partition.is_personal() || (to.stored.is_none() && is_anonymous(&parts.headers));
+        let whole = requested_range(&parts.headers) == RequestedRange::Whole;
+        if !shares || !whole || to.reason == Forward::Request {
+            Collapsing::Never
+        } else if alone {
+            Collapsing::Lead
+        } else {
+            Collapsing::Join
+        }
+    }
+
+    /// The response for the caller whose request it was; `None`, and the variant among the `lost`, when the stored response
+    /// satisfies it and the store does not have its body any more.
+    pub(crate) async fn lead(
+        &self,
+        outcome: FetchOutcome,
+        parts: &Parts,
+        lost: &mut Vec<Selecting>,
+    ) -> Result<Option<Response<ResponseBody>>, BoxError> {
+        let (variant, status, facts) = match outcome {
+            FetchOutcome::Stored {
+                variant,
+                status,
+                facts,
+            } => (variant, status, facts),
+            FetchOutcome::Received { response, .. } => return Ok(response.take()),
+            FetchOutcome::Failed(error) => return Err(error.take()),
+        };
+        let now = self.now();
+        let reply = Reply::of(&variant, parts, &now).unwrap_or(match variant.head.extent() {
+            // Validated in the caller's name.
+            Extent::HeadOnly => Reply::NotModified,
+            _ => Reply::Full,
+        });
+        let Some(body) = self.body(&variant, &reply).await else {
+            lost.push(variant.head.selecting().clone());
+            return Ok(None);
+        };
+        Ok(Some(respond(&variant, &reply, body, status, &now, *facts)))
+    }
+
+    /// The response for another caller, if what came satisfies its request too.
+    pub(crate) async fn follow(
+        &self,
+        outcome: FetchOutcome,
+        parts: &Parts,
+        stale_if_error: StaleIfError,
+    ) -> Result<Option<Response<ResponseBody>>, BoxError> {
+        match outcome {
+            FetchOutcome::Stored {
+                variant, status, ..
+            } => Ok(self.share(&variant, status, parts, stale_if_error).await),
+            FetchOutcome::Received { tee: Some(tee), .. } => Ok(self.read_along(&tee, parts).await),
+            FetchOutcome::Received { tee: None, .. } => Ok(None),
+            FetchOutcome::Failed(error) => Err(error.copy()),
+        }
+    }
+
+    async fn share(
+        &self,
+        variant: &Variant,
+        mut status: CacheStatus,
+        parts: &Parts,
+        stale_if_error: StaleIfError,
+    ) -> Option<Response<ResponseBody>> {
+        let now = self.now();
+        let satisfies = match &mut status {
+            CacheStatus::StaleOnError { status, .. } => match status {
+                Some(status) => stale_if_error.covers(*status),
+                None => stale_if_error.unreachable,
+            },
+            CacheStatus::Validated { collapsed, .. } => {
+                *collapsed = true;
+                let request = RequestDirectives::of(&parts.headers);
+                self.policy().shareable(&request, &variant.head, &now)
+            }
+            _ => false,
+        };
+        if !satisfies || !variant.head.selecting().matches(&parts.headers) {
+            return None;
+        }
+        let reply = Reply::of(variant, parts, &now)?;
+        let body = self.body(variant, &reply).await?;
+        Some(respond(
+            variant,
+            &reply,
+            body,
+            status,
+            &now,
+            Facts::default(),
+        ))
+    }
+
+    /// Reads the body that another caller's request brought, if it satisfies this request too.
+    pub(crate) async fn read_along(
+        &self,
+        tee: &Arc<Tee>,
+        parts: &Parts,
+    ) -> Option<Response<ResponseBody>> {
+        let head = tee.head();
+        let request = RequestDirectives::of(&parts.headers);
+        let personal = self.partition.is_personal();
+        let satisfies = head.extent() == Extent::Whole
+            && (!personal || is_for_anybody(head.headers()))
+            && head.selecting().matches(&parts.headers)
+            && self.policy().shareable(&request, head, &self.now());
+        if !satisfies {
+            return None;
+        }
+        let reader = tee.join().await?;
+        let now = self.now();
+        let status = CacheStatus::Forwarded {
+            forward: Forward::UriMiss,
+            stored: !personal,
+            collapsed: true,
+        };
+        let variant = Variant {
+            head: Arc::clone(head),
+            body: None,
+            length: 0,
+        };
+        let (reply, body) = match Reply::of(&variant, parts, &now) {
+            Some(Reply::NotModified) => (Reply::NotModified, ResponseBody::empty()),
+            _ => (Reply::Full, ResponseBody::tee(reader)),
+        };
+        Some(respond(
+            &variant,
+            &reply,
+            body,
+            status,
+            &now,
+            Facts::default(),
+        ))
+    }
+}

@@ -1,0 +1,20 @@
+//! Stores: what outlives a process, and what several processes share.
+//!
+//! | trait | what it keeps | given to | at hand |
+//! | --- | --- | --- | --- |
+//! | [`ResponseStore`] | responses | `ConditionalCacheLayer::store` | [`MemoryStore`], `disk::DiskStore` |
+//! | [`RobotsStore`] | robots.txt files | `RobotsLayer::store` | `disk::DiskStore` |
+//! | [`journal::HostJournal`] | pauses and backoff levels | `Hosts::keep_in` | `disk::DiskStore` |
+//! | [`host::HostStore`] | budgets that processes share | `HostsBuilder::store` | |
+//!
+//! `Etiquette::keep_in` takes one store for the first three. The crate `tower-etiquette-redis` has all but the journal on
+//! Redis or Valkey. A store that fails never fails a request: it is as good as none.
+
+pub use etiquette_core::decide::cache_policy::{Extent, Selecting, StoredResponse};
+pub use etiquette_core::decide::host::HostRecord;
+pub use etiquette_core::decide::robots_txt::{
+    StoredCopy, StoredFailure, StoredOutcome, StoredRobots,
+};
+pub use etiquette_core::store::*;
+
+pub use crate::conditional_cache::MemoryStore;
