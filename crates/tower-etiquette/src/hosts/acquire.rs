@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::StartOptions;
 use etiquette_core::store::host::AcquireRequest;
 use etiquette_core::vocabulary::refusal::HostRefusal;
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
@@ -292,22 +291,15 @@ impl Acquire {
             self.release();
             return Ok(None);
         }
-        let StartOptions {
-            pauses_only,
-            delay_taken,
-            ..
-        } = self.request.options;
-        let spacing = (self.waits && delay_taken).then_some(self.requester.outer_delay);
+        let options = self.request.options;
+        let spacing = (self.waits && options.delay_taken).then_some(self.requester.outer_delay);
         let start =
             self.with_queue(|_, queue, request| queue.start(request, now.monotonic, spacing));
-        let state = match start {
-            Some(_) => AcquireState::Outside,
-            None => AcquireState::Queued,
-        };
-        let state = std::mem::replace(&mut self.state, state);
-        let (Some(number), AcquireState::Reserved(lease)) = (start, state) else {
+        let reserved = std::mem::replace(&mut self.state, AcquireState::Queued);
+        let (Some(number), AcquireState::Reserved(lease)) = (start, reserved) else {
             return Ok(None);
         };
+        self.state = AcquireState::Outside;
         if let Some(start_check) = &self.requester.start_check {
             start_check.started();
         }
@@ -318,11 +310,11 @@ impl Acquire {
         let mut permit = Permit::new(self.target.clone(), now.monotonic);
         permit.waited = now.monotonic.saturating_duration_since(self.entered);
         permit.page = self.requester.page;
-        permit.holds_permit = !pauses_only;
+        permit.holds_permit = !options.pauses_only;
         permit.visit = visit.clone();
         permit.lease = lease;
         // What is held for pauses only starts further in, and is told of only where it was held indeed.
-        if self.waits || !pauses_only {
+        if self.waits || permit.holds_permit {
             events::started(self.event_scope(), &self.target.host.name, permit.waited);
         }
         Ok(Some(permit))

@@ -20,14 +20,13 @@ pub(super) struct Budget {
 /// What a request asks for at `now`, and under which policy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
-    pub(super) policy: &'a HostPolicy,
-    pub(super) now: Instant,
+    policy: &'a HostPolicy,
+    now: Instant,
     pub(super) options: StartOptions,
 }
 
 impl<'a> Terms<'a> {
-    pub(super) fn pace(policy: &'a HostPolicy, now: Instant) -> Self {
-        let options = StartOptions::pace();
+    pub(super) fn new(policy: &'a HostPolicy, now: Instant, options: StartOptions) -> Self {
         Self {
             policy,
             now,
@@ -35,13 +34,8 @@ impl<'a> Terms<'a> {
         }
     }
 
-    pub(super) fn pauses(policy: &'a HostPolicy, now: Instant) -> Self {
-        let options = StartOptions::pauses();
-        Self {
-            policy,
-            now,
-            options,
-        }
+    pub(super) fn pace(policy: &'a HostPolicy, now: Instant) -> Self {
+        Self::new(policy, now, StartOptions::pace())
     }
 }
 
@@ -66,6 +60,11 @@ impl Budget {
         not_before.map_or(due, |at| due.max(at))
     }
 
+    /// The earliest start of what is held by pauses only.
+    pub(super) fn pause_end(&mut self, policy: &HostPolicy, now: Instant) -> Instant {
+        self.due(Terms::new(policy, now, StartOptions::pauses()))
+    }
+
     /// The delay that all processes keep together.
     pub(super) fn delay(&mut self, terms: Terms<'_>) -> Duration {
         let delay = self.state.delay_of(terms.policy, terms.now, terms.options);
@@ -83,7 +82,7 @@ impl Budget {
 
     pub(super) fn schedule(&mut self, terms: Terms<'_>) -> Schedule {
         Schedule {
-            pause_end: self.due(Terms::pauses(terms.policy, terms.now)),
+            pause_end: self.pause_end(terms.policy, terms.now),
             due: self.due(terms),
             delay: self.delay(terms),
             saved: self.saved_up(terms),

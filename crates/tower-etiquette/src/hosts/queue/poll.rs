@@ -218,12 +218,9 @@ impl LockedQueue<'_> {
         if self.queue.is_empty() {
             return;
         }
-        let (policy, options) = (self.policy, self.queue.options());
-        let schedule = self.budget.schedule(Terms {
-            policy,
-            now,
-            options,
-        });
+        let policy = self.policy;
+        let terms = Terms::new(policy, now, self.queue.options());
+        let schedule = self.budget.schedule(terms);
         let deny = |at| self.budget.denied(policy, now, at);
         self.queue.review(schedule, deny, self.wakers);
     }
@@ -234,7 +231,7 @@ impl LockedQueue<'_> {
         if let Some(denied) = self.queue.take_denied(position) {
             return Err(denied);
         }
-        if self.budget.due(Terms::pauses(self.policy, now)) > request.deadline {
+        if self.budget.pause_end(self.policy, now) > request.deadline {
             self.queue.leave(position);
             return Err(self.budget.denied(self.policy, now, request.deadline));
         }
@@ -295,12 +292,7 @@ impl LockedQueue<'_> {
         Self: 'r,
     {
         let policy = request.policy.as_deref().unwrap_or(self.policy);
-        let options = self.options(request);
-        Terms {
-            policy,
-            now,
-            options,
-        }
+        Terms::new(policy, now, self.options(request))
     }
 
     /// What the request asks for: no delay as long as the last start is its visit's.

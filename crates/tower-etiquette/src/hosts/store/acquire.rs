@@ -75,11 +75,7 @@ pub(crate) async fn acquire(
         Ok(_) => pending.change_view(|view| view.not_before = Some(now + ASK_AGAIN)),
         Err(_) => {
             events::store_failed("hosts", "ask for a start");
-            let terms = Terms {
-                policy,
-                now,
-                options: request.options,
-            };
+            let terms = Terms::new(policy, now, request.options);
             let budget = &mut host.lock().budget;
             match budget.retry_store_at(terms, client.store.outage(), jitter) {
                 Some(at) => budget.store().not_before = Some(at),
