@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context as Task, Poll};
+use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
 use etiquette_core::store::host::AcquireRequest;
@@ -149,7 +149,7 @@ impl Acquire {
                 continue;
             }
             let mut checked_at = Some(now.monotonic);
-            match poll_fn(|task| self.poll_reserve(task, &mut checked_at, &mut timer)).await {
+            match poll_fn(|cx| self.poll_reserve(cx, &mut checked_at, &mut timer)).await {
                 QueuePoll::Granted => return Ok(()),
                 QueuePoll::Denied(denied) => return Err(self.denied(self.target.now(), denied)),
                 _ => {}
@@ -160,14 +160,14 @@ impl Acquire {
     /// `checked_at` is the instant at which the rules were checked, until the first poll has made use of it.
     fn poll_reserve(
         &mut self,
-        task: &mut Task<'_>,
+        cx: &mut TaskContext<'_>,
         checked_at: &mut Option<Instant>,
         timer: &mut Timer,
     ) -> Poll<QueuePoll> {
         loop {
             let checked = checked_at.take();
             let now = checked.unwrap_or_else(|| self.target.monotonic());
-            let after = match self.poll_queue(task, now, checked.is_some()) {
+            let after = match self.poll_queue(cx, now, checked.is_some()) {
                 QueuePoll::Head(next) => next.saturating_duration_since(now),
                 QueuePoll::Behind { start_monitor } => {
                     timer.clear();
@@ -179,16 +179,16 @@ impl Acquire {
                 }
                 outcome => return Poll::Ready(outcome),
             };
-            if timer.poll(after, task).is_pending() {
+            if timer.poll(after, cx).is_pending() {
                 self.tell_wait();
                 return Poll::Pending;
             }
         }
     }
 
-    fn poll_queue(&mut self, task: &Task<'_>, now: Instant, rules_checked: bool) -> QueuePoll {
+    fn poll_queue(&mut self, cx: &TaskContext<'_>, now: Instant, rules_checked: bool) -> QueuePoll {
         self.state = AcquireState::Queued;
-        let waker = task.waker();
+        let waker = cx.waker();
         let outcome = self.with_queue(|target, queue, request| {
             let bodies = target.bodies();
             queue.poll(
@@ -240,10 +240,10 @@ impl Acquire {
         let suspended = target.with_queue(|queue| queue.suspend(request, now.monotonic));
         suspended.map_err(|denied| self.denied(now, denied))?;
         let mut refresh = start_check.refresh();
-        let denied = poll_fn(|task| {
-            let (position, waker) = (request.position, task.waker());
+        let denied = poll_fn(|cx| {
+            let (position, waker) = (request.position, cx.waker());
             match target.with_queue(|locked| locked.queue.poll_suspended(position, waker)) {
-                None => refresh.as_mut().poll(task).map(|()| None),
+                None => refresh.as_mut().poll(cx).map(|()| None),
                 denied => Poll::Ready(denied),
             }
         });

@@ -1,7 +1,7 @@
 //! The right to be under way at a host, from the start to the end of the body.
 
 use std::net::IpAddr;
-use std::task::{Context as Task, Poll};
+use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::decide::host::{HostResponse, Pace, ResponseRecord, Signal, StartOptions};
@@ -169,9 +169,9 @@ impl Permit {
 
     /// Ready when the permit is lost, because the store that other processes share could not be reached for too long:
     /// another process may take it, and the request must end.
-    pub(crate) fn poll_lost(&mut self, task: &mut Task<'_>) -> Poll<()> {
+    pub(crate) fn poll_lost(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         match &mut self.lease {
-            Some(lease) => lease.poll_lost(task),
+            Some(lease) => lease.poll_lost(cx),
             None => Poll::Pending,
         }
     }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as Task, Poll};
+use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
 use etiquette_core::store::host::{HostEvent, HostReport, LeaseId, LeaseUpdate};
@@ -48,9 +48,9 @@ impl Lease {
     }
 
     /// Ready when the permit is not ours any more, because the store could not be told in time that it is needed.
-    pub(crate) fn poll_lost(&mut self, task: &mut Task<'_>) -> Poll<()> {
+    pub(crate) fn poll_lost(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         if let Some(renewal) = &mut self.renewal
-            && let Poll::Ready(ended) = Pin::new(renewal).poll(task)
+            && let Poll::Ready(ended) = Pin::new(renewal).poll(cx)
         {
             self.renewal = None;
             self.lost = ended.is_ok();
