@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use etiquette_examples::crawl::{Args, Error, Outcome, run};
-use etiquette_tests::promises;
+use etiquette_tests::folder::TempFolder;
 use etiquette_tests::site::{Answer, Site};
-
-use crate::{Folder, child};
+use etiquette_tests::{process, promises};
 
 const CRAWL: &str = "ETIQUETTE_CRAWL_ARGUMENTS";
 
@@ -18,8 +17,8 @@ fn args(rest: &[&str]) -> Args {
     Args::try_parse_from(["crawl"].iter().chain(rest)).unwrap()
 }
 
-fn cache(folder: &Folder) -> String {
-    format!("--cache={}", folder.0.display())
+fn cache(folder: &TempFolder) -> String {
+    folder.option("--cache")
 }
 
 async fn crawl(rest: &[&str]) -> Outcome {
@@ -52,7 +51,7 @@ async fn a_second_run_costs_only_conditional_requests() {
         .start()
         .await
         .unwrap();
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let (start, cache) = (site.url("/"), cache(&folder));
     let options = [&start, &cache, "--allow-private", "--delay=0.03", "--quiet"];
     let first = crawl(&options).await;
@@ -92,7 +91,7 @@ fn process() {
 }
 
 fn spawn(arguments: &[&str]) -> Child {
-    child("crawl::process")
+    process::test("crawl::process")
         .env(CRAWL, arguments.join("\n"))
         .spawn()
         .unwrap()
@@ -107,23 +106,23 @@ async fn killed_inside_a_pause_and_started_again_it_sends_nothing_before_its_end
         .start()
         .await
         .unwrap();
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let (start, cache) = (site.url("/"), cache(&folder));
     let options = [start.as_str(), &cache, "--allow-private", "--delay=0.03"];
-    // The pause is longer than it waits, so that it tells of the 429 at once. What it has told of is on the disk.
+    // The pause is longer than it waits, so that it reports the 429 at once. What it has reported is on the disk.
     let mut first = spawn(&[&options[..], &["--max-wait=1"]].concat());
     let out = BufReader::new(first.stdout.take().unwrap());
     let (killed, lines) = tokio::task::spawn_blocking(move || {
-        let mut told = Vec::new();
+        let mut read = Vec::new();
         for line in out.lines().map_while(Result::ok) {
             let is_refused = line.contains("refused");
-            told.push(line);
+            read.push(line);
             if is_refused {
                 break;
             }
         }
         first.kill().unwrap();
-        (first.wait().unwrap(), told)
+        (first.wait().unwrap(), read)
     })
     .await
     .unwrap();
@@ -151,8 +150,8 @@ async fn killed_inside_a_pause_and_started_again_it_sends_nothing_before_its_end
 #[tokio::test]
 async fn a_folder_in_use_is_an_error_that_says_so() {
     let site = Site::builder().start().await.unwrap();
-    let folder = Folder::new();
-    let held = tower_etiquette::disk::DiskStore::open(&folder.0).unwrap();
+    let folder = TempFolder::new();
+    let held = tower_etiquette::disk::DiskStore::open(folder.path()).unwrap();
     let (start, cache) = (site.url("/"), cache(&folder));
     let arguments = args(&[&start, &cache, "--allow-private"]);
     let error = run(&arguments, &mut Vec::new(), pending())
@@ -161,7 +160,7 @@ async fn a_folder_in_use_is_an_error_that_says_so() {
     let Error::Client(cause) = error else {
         panic!("{error:?}")
     };
-    let expected = format!("another process uses {}", folder.0.display());
+    let expected = format!("another process uses {}", folder.path().display());
     assert_eq!(cause.to_string(), expected);
     drop(held);
     assert_eq!(site.log().connections(), 0);

@@ -14,10 +14,11 @@ use etiquette_core::decide::host::{
 use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
 use etiquette_core::store::journal::HostJournal;
 use etiquette_core::store::{ResponseStore, RobotsKey, RobotsStore};
+use etiquette_tests::folder::TempFolder;
+use etiquette_tests::random::Random;
 use tower_etiquette::disk::{DiskError, DiskStore};
 
-use crate::kill::Dice;
-use crate::{Folder, head, key};
+use crate::{bodies, head, key};
 
 const RULES: &str = "User-agent: *\nDisallow: /private/\n";
 const HOSTS: [&str; 3] = ["a.example", "b.example", "c.example"];
@@ -101,37 +102,38 @@ async fn check(store: &DiskStore, case: u64) -> usize {
 
 #[tokio::test]
 async fn random_bytes_in_the_database_are_a_miss() {
-    let whole = Folder::new();
-    fill(&whole.0).await;
-    let file = whole.0.join("etiquette.redb");
+    let whole = TempFolder::new();
+    fill(whole.path()).await;
+    let file = whole.join("etiquette.redb");
     let bytes = std::fs::read(&file).unwrap();
     // Most of the file is empty: damage is done where something stands.
     let used: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let (mut some, mut all, mut reported) = (0, 0, 0);
     let hook = std::panic::take_hook();
     // The database's code panics over some bytes; that is caught and becomes an error.
     std::panic::set_hook(Box::new(|_| {}));
     for case in 0..60 {
-        let folder = Folder::new();
-        let bodies = folder.0.join("bodies");
-        std::fs::create_dir_all(&bodies).unwrap();
-        for file in whole.bodies() {
-            std::fs::copy(&file, bodies.join(file.file_name().unwrap())).unwrap();
+        let folder = TempFolder::new();
+        let copies = folder.join("bodies");
+        std::fs::create_dir_all(&copies).unwrap();
+        for file in bodies(&whole) {
+            std::fs::copy(&file, copies.join(file.file_name().unwrap())).unwrap();
         }
         let mut damaged = bytes.clone();
-        for _ in 0..1 + dice.roll(4) {
-            let at = used[dice.roll(used.len() as u64) as usize];
-            let length = 1 + dice.roll(24) as usize;
-            for place in at..(at + length).min(damaged.len()) {
-                damaged[place] = dice.roll(256) as u8;
+        for _ in 0..1 + random.below(4) {
+            let at = used[random.below(used.len() as u64) as usize];
+            let length = 1 + random.below(24) as usize;
+            let end = (at + length).min(damaged.len());
+            for byte in &mut damaged[at..end] {
+                *byte = random.below(256) as u8;
             }
         }
-        std::fs::write(folder.0.join("etiquette.redb"), damaged).unwrap();
+        std::fs::write(folder.join("etiquette.redb"), damaged).unwrap();
         let errors: Arc<AtomicUsize> = Arc::default();
         let counting = Arc::clone(&errors);
         let opened = tokio::spawn(async move {
-            let store = DiskStore::open(&folder.0).unwrap().on_error(move |_| {
+            let store = DiskStore::open(folder.path()).unwrap().on_error(move |_| {
                 counting.fetch_add(1, Ordering::SeqCst);
             });
             check(&store, case).await
@@ -150,15 +152,15 @@ async fn random_bytes_in_the_database_are_a_miss() {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_read_is_a_miss_that_is_reported() {
-    let folder = Folder::new();
-    fill(&folder.0).await;
+    let folder = TempFolder::new();
+    fill(folder.path()).await;
     let errors: Arc<AtomicUsize> = Arc::default();
     let counting = Arc::clone(&errors);
-    let store = DiskStore::open(&folder.0).unwrap().on_error(move |_| {
+    let store = DiskStore::open(folder.path()).unwrap().on_error(move |_| {
         counting.fetch_add(1, Ordering::SeqCst);
     });
     // A folder stands where the file was, which no permission changes.
-    let file = folder.bodies().pop().unwrap();
+    let file = bodies(&folder).pop().unwrap();
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
     assert_eq!(check(&store, 0).await, PAGES as usize + HOSTS.len());
@@ -170,8 +172,8 @@ async fn a_file_that_cannot_be_read_is_a_miss_that_is_reported() {
 
 #[test]
 fn a_folder_that_is_none_is_an_error_that_names_it() {
-    let folder = Folder::new();
-    let path = folder.0.join("file");
+    let folder = TempFolder::new();
+    let path = folder.join("file");
     std::fs::write(&path, b"no folder").unwrap();
     let refused = DiskStore::open(&path).unwrap_err();
     assert!(matches!(refused, DiskError::Unusable(..)));

@@ -1,6 +1,5 @@
 //! A disk that takes nothing any more: played with a limit on the size of files, in a process of its own.
 
-use std::convert::Infallible;
 use std::io::Write;
 use std::process::Command;
 use std::sync::Arc;
@@ -11,43 +10,26 @@ use bytes::Bytes;
 use etiquette_core::decide::cache_policy::Selecting;
 use etiquette_core::store::ResponseStore;
 use etiquette_core::store::journal::HostJournal;
-use http::{Request, Response};
-use http_body_util::{BodyExt, Empty, Full};
-use tower::{Service, ServiceExt, service_fn};
+use etiquette_tests::client::{fetch, get};
+use etiquette_tests::folder::TempFolder;
+use etiquette_tests::paused;
+use etiquette_tests::site::{Answer, Site, SiteService};
+use tower::ServiceExt;
 use tower_etiquette::conditional_cache::ConditionalCacheLayer;
 use tower_etiquette::disk::DiskStore;
 use tower_etiquette::{HostBudgetLayer, HostPolicy, Hosts};
 use tower_layer::Layer;
 
-use crate::{Folder, head, key};
+use crate::{head, key};
 
 const FOLDER: &str = "ETIQUETTE_FULL_FOLDER";
 /// Larger than any file may become.
 const LARGE: usize = 64 << 20;
 
-fn get(url: &str) -> Request<Empty<Bytes>> {
-    Request::get(url).body(Empty::new()).unwrap()
-}
-
-fn site(
-    status: u16,
-    length: usize,
-) -> impl Service<
-    Request<Empty<Bytes>>,
-    Response = Response<Full<Bytes>>,
-    Error = Infallible,
-    Future: Send,
-> + Clone
-+ Send
-+ 'static {
-    service_fn(move |_: Request<Empty<Bytes>>| {
-        let answer = Response::builder()
-            .status(status)
-            .header("retry-after", 3_600)
-            .header("etag", "\"a\"")
-            .body(Full::<Bytes>::from(vec![b'x'; length]));
-        std::future::ready(Ok(answer.unwrap()))
-    })
+fn site(status: u16, length: usize) -> SiteService {
+    let answer = Answer::retry_after(status, 3_600).etag("\"a\"");
+    let answer = answer.body(vec![b'x'; length]);
+    Site::builder().otherwise(answer).in_process()
 }
 
 fn say(line: &str) {
@@ -62,30 +44,23 @@ fn limited() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    paused::run(async {
         let errors: Arc<AtomicUsize> = Arc::default();
         let counting = Arc::clone(&errors);
         let store = DiskStore::open(folder).unwrap().on_error(move |_| {
             counting.fetch_add(1, Ordering::SeqCst);
         });
-        let told = || errors.swap(0, Ordering::SeqCst);
+        let reported = || errors.swap(0, Ordering::SeqCst);
         // A body that does not fit.
         let client = ConditionalCacheLayer::new()
             .store(store.clone())
             .max_body(2 * LARGE)
             .layer(site(200, LARGE));
-        let response = client
-            .oneshot(get("http://site.example/large"))
+        let page = fetch(client, get("http://site.example/large"))
             .await
             .unwrap();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        assert_eq!(body.len(), LARGE);
-        assert_eq!(told(), 1);
+        assert_eq!(page.body.len(), LARGE);
+        assert_eq!(reported(), 1);
         assert!(store.get(&key("large")).await.unwrap().is_empty());
         // Heads, until the database does not fit either.
         let filler = "x".repeat(200_000);
@@ -97,19 +72,17 @@ fn limited() {
             puts += 1;
             assert!(puts < 2_000, "the disk is never full");
         }
-        told();
+        reported();
         // A request goes on, from the cache and to the site.
         let client = ConditionalCacheLayer::new()
             .store(store.clone())
             .layer(site(200, 1_000));
-        let response = client
-            .oneshot(get("http://site.example/page"))
+        let page = fetch(client, get("http://site.example/page"))
             .await
             .unwrap();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        assert_eq!(body.len(), 1_000);
-        assert!(told() > 0);
-        // A pause holds in memory and is told as not written; the answer is handed on.
+        assert_eq!(page.body.len(), 1_000);
+        assert!(reported() > 0);
+        // A pause holds in memory, and that it could not be written is reported; the answer is handed on.
         let hosts = Hosts::builder()
             .policy(HostPolicy::new())
             .journal(Arc::new(store.clone()))
@@ -121,7 +94,7 @@ fn limited() {
             .await
             .unwrap();
         assert_eq!(response.status(), 429);
-        assert!(told() > 0);
+        assert!(reported() > 0);
         let refused = client
             .oneshot(get("http://paused.example/"))
             .await
@@ -156,15 +129,15 @@ fn limited() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_full_disk_costs_no_request_and_no_pause() {
-    let folder = Folder::new();
-    let store = DiskStore::open(&folder.0).unwrap();
+    let folder = TempFolder::new();
+    let store = DiskStore::open(folder.path()).unwrap();
     let plain = head(&[("etag", "\"a\"")], Selecting::default());
     store
         .put(&key("before"), plain, "before".into(), &[])
         .await
         .unwrap();
     drop(store);
-    let length = std::fs::metadata(folder.0.join("etiquette.redb"))
+    let length = std::fs::metadata(folder.join("etiquette.redb"))
         .unwrap()
         .len();
     // In blocks of 512 or 1,024 bytes, as the shell has it. The signal is ignored, so that the write fails.
@@ -181,7 +154,7 @@ async fn a_full_disk_costs_no_request_and_no_pause() {
             "--include-ignored",
             "--nocapture",
         ])
-        .env(FOLDER, &folder.0)
+        .env(FOLDER, folder.path())
         .output()
         .unwrap();
     let out = String::from_utf8_lossy(&child.stdout).into_owned();
@@ -195,7 +168,7 @@ async fn a_full_disk_costs_no_request_and_no_pause() {
         "{out}\n{errors}"
     );
     // With room again nothing is corrupt, and what was there is there.
-    let store = DiskStore::open(&folder.0).unwrap();
+    let store = DiskStore::open(folder.path()).unwrap();
     let found = store.get(&key("before")).await.unwrap();
     let body = store.body(&key("before"), &found[0].head).await.unwrap();
     assert_eq!(body.unwrap(), "before");

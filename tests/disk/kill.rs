@@ -7,27 +7,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::decide::cache_policy::Selecting;
 use etiquette_core::store::ResponseStore;
+use etiquette_tests::folder::TempFolder;
+use etiquette_tests::process;
+use etiquette_tests::random::Random;
 use tower_etiquette::disk::DiskStore;
 
-use crate::{Folder, child, head, key};
+use crate::{head, key};
 
 const FOLDER: &str = "ETIQUETTE_KILLED_FOLDER";
 const SEED: &str = "ETIQUETTE_KILLED_SEED";
 const LIMIT: u64 = 200_000;
 const ROUNDS: u64 = 50;
 const KEYS: u64 = 12;
-
-/// A small generator: the writer needs variety, not secrecy.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
 
 /// The body of a version: every byte depends on it.
 fn body(version: u64) -> Bytes {
@@ -48,7 +39,7 @@ fn writer() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
-    let mut dice = Dice(std::env::var(SEED).unwrap().parse().unwrap());
+    let mut random = Random::new(std::env::var(SEED).unwrap().parse().unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -60,15 +51,15 @@ fn writer() {
             out.flush().unwrap();
         };
         for step in 0.. {
-            let number = dice.roll(KEYS);
+            let number = random.below(KEYS);
             let name = key(&number.to_string());
-            if dice.roll(4) == 0 {
+            if random.below(4) == 0 {
                 say(format!("{number} removing"));
                 store.remove(&name, None).await.unwrap();
                 say(format!("{number} removed"));
                 continue;
             }
-            let version = dice.0 ^ step;
+            let version = random.below(u64::MAX) ^ step;
             say(format!("{number} putting"));
             let head = head(&[("x-version", &version.to_string())], Selecting::default());
             store.put(&name, head, body(version), &[]).await.unwrap();
@@ -79,21 +70,21 @@ fn writer() {
 
 #[test]
 fn nothing_is_corrupt_after_a_kill() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let mut last: BTreeMap<String, String> = BTreeMap::new();
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let mut acknowledged = 0;
     for round in 0..ROUNDS {
-        let mut writer = child("kill::writer")
-            .env(FOLDER, &folder.0)
-            .env(SEED, (dice.roll(u64::MAX) | 1).to_string())
+        let mut writer = process::test("kill::writer")
+            .env(FOLDER, folder.path())
+            .env(SEED, (random.below(u64::MAX) | 1).to_string())
             .spawn()
             .unwrap();
         let out = BufReader::new(writer.stdout.take().unwrap());
         // The moment is random in the writer's own steps and in time.
-        let steps = 2 + dice.roll(30);
+        let steps = 2 + random.below(30);
         let mut lines = out.lines().map_while(Result::ok);
-        let mut note = |line: String| {
+        let mut take = |line: String| {
             if let Some((number, what)) = line
                 .split_once('@')
                 .and_then(|(_, line)| line.split_once(' '))
@@ -103,23 +94,23 @@ fn nothing_is_corrupt_after_a_kill() {
             }
         };
         for _ in 0..steps {
-            note(lines.next().expect("the writer goes on until it is killed"));
+            take(lines.next().expect("the writer goes on until it is killed"));
         }
-        std::thread::sleep(Duration::from_micros(dice.roll(4_000)));
+        std::thread::sleep(Duration::from_micros(random.below(4_000)));
         writer.kill().unwrap();
         writer.wait().unwrap();
-        lines.for_each(note);
+        lines.for_each(take);
         check(&folder, &last, round);
     }
     assert!(acknowledged > ROUNDS, "{acknowledged} acknowledged");
 }
 
-fn check(folder: &Folder, last: &BTreeMap<String, String>, round: u64) {
+fn check(folder: &TempFolder, last: &BTreeMap<String, String>, round: u64) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
     runtime.block_on(async {
-        let store = DiskStore::with_max_bytes(&folder.0, LIMIT).unwrap();
+        let store = DiskStore::with_max_bytes(folder.path(), LIMIT).unwrap();
         assert!(
             store.bytes() <= LIMIT,
             "round {round}: {} bytes",
@@ -142,7 +133,7 @@ fn check(folder: &Folder, last: &BTreeMap<String, String>, round: u64) {
                 assert_eq!(bytes, body(version), "round {round}: {number}");
             }
         }
-        let files = std::fs::read_dir(folder.0.join("bodies")).unwrap();
+        let files = std::fs::read_dir(folder.join("bodies")).unwrap();
         let size: u64 = files
             .map(|file| file.unwrap().metadata().unwrap().len())
             .sum();

@@ -9,9 +9,8 @@ mod pauses;
 mod validators;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
@@ -20,48 +19,20 @@ use etiquette_core::Origin;
 use etiquette_core::decide::cache_policy::{Extent, ResponseTimes, Selecting, StoredResponse};
 use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
 use etiquette_core::store::{ResponseKey, ResponseStore, RobotsKey, RobotsStore};
-use http::{HeaderMap, Request, Response, StatusCode, Version};
-use http_body_util::{BodyExt, Empty, Full};
-use tower::{ServiceExt, service_fn};
-use tower_etiquette::Facts;
+use etiquette_tests::client::{fetch, get};
+use etiquette_tests::folder::TempFolder;
+use etiquette_tests::site::{Answer, Site};
+use http::{HeaderMap, StatusCode, Version};
 use tower_etiquette::conditional_cache::{CacheStatus, ConditionalCacheLayer};
 use tower_etiquette::disk::{DiskError, DiskStore};
 use tower_layer::Layer;
 
-/// One ignored test of this program, as a process of its own whose lines are read.
-pub(crate) fn child(name: &str) -> Command {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child
-        .args(["--exact", name, "--include-ignored", "--nocapture"])
-        .stdout(Stdio::piped());
-    child
-}
-
-/// A folder of a test's own, removed with it.
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("etiquette-disk-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn bodies(&self) -> Vec<PathBuf> {
-        std::fs::read_dir(self.0.join("bodies"))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The files of bodies in the folder of a store.
+pub(crate) fn bodies(folder: &TempFolder) -> Vec<PathBuf> {
+    std::fs::read_dir(folder.join("bodies"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect()
 }
 
 pub(crate) fn key(name: &str) -> ResponseKey {
@@ -99,41 +70,28 @@ fn plain() -> StoredResponse {
 
 #[tokio::test]
 async fn a_second_run_asks_conditionally() {
-    let folder = Folder::new();
-    let asked: Arc<AtomicUsize> = Arc::default();
+    let folder = TempFolder::new();
+    let page = Answer::status(200).body("a page").etag("\"a\"");
+    let site = Site::builder().otherwise(page).in_process();
     for run in 0..2 {
-        let counting = Arc::clone(&asked);
-        let site = service_fn(move |request: Request<Empty<Bytes>>| {
-            counting.fetch_add(1, Ordering::SeqCst);
-            let known = request.headers().contains_key("if-none-match");
-            let answer = Response::builder().header("etag", "\"a\"");
-            let answer = if known {
-                answer.status(304).body(Full::default())
-            } else {
-                answer.body(Full::<Bytes>::from("a page"))
-            };
-            std::future::ready(answer)
-        });
-        let store = DiskStore::open(&folder.0).unwrap();
-        let client = ConditionalCacheLayer::new().store(store).layer(site);
-        let request = Request::get("http://site.example/")
-            .body(Empty::new())
-            .unwrap();
-        let response = client.oneshot(request).await.unwrap();
-        let status = Facts::of(&response).and_then(Facts::cache_status).unwrap();
+        let store = DiskStore::open(folder.path()).unwrap();
+        let client = ConditionalCacheLayer::new()
+            .store(store)
+            .layer(site.clone());
+        let page = fetch(client, get("http://site.example/")).await.unwrap();
+        let status = page.facts.cache_status().unwrap();
         assert_eq!(matches!(status, CacheStatus::Validated { .. }), run == 1);
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        assert_eq!(body, "a page");
+        assert_eq!(page.body, "a page");
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(site.log().targets().len(), 2);
 }
 
 #[tokio::test]
 async fn entries_and_deletes_survive_and_a_second_process_is_refused() {
-    let folder = Folder::new();
-    let store = DiskStore::open(&folder.0).unwrap();
-    let refused = DiskStore::open(&folder.0).unwrap_err();
-    assert_eq!(refused, DiskError::InUse(folder.0.clone()));
+    let folder = TempFolder::new();
+    let store = DiskStore::open(folder.path()).unwrap();
+    let refused = DiskStore::open(folder.path()).unwrap_err();
+    assert_eq!(refused, DiskError::InUse(folder.path().to_owned()));
     for name in ["a", "b"] {
         store
             .put(&key(name), plain(), name.into(), &[])
@@ -142,19 +100,19 @@ async fn entries_and_deletes_survive_and_a_second_process_is_refused() {
     }
     store.remove(&key("a"), None).await.unwrap();
     drop(store);
-    let store = DiskStore::open(&folder.0).unwrap();
+    let store = DiskStore::open(folder.path()).unwrap();
     assert!(store.get(&key("a")).await.unwrap().is_empty());
     let found = store.get(&key("b")).await.unwrap();
     assert_eq!(found[0].head.headers()["etag"], "\"a\"");
     let body = store.body(&key("b"), &found[0].head).await.unwrap();
     assert_eq!(body.unwrap(), "b");
-    assert_eq!(folder.bodies().len(), 1);
+    assert_eq!(bodies(&folder).len(), 1);
 }
 
 #[tokio::test]
 async fn variants_are_updated_and_replaced_with_their_bodies() {
-    let folder = Folder::new();
-    let store = DiskStore::open(&folder.0).unwrap();
+    let folder = TempFolder::new();
+    let store = DiskStore::open(folder.path()).unwrap();
     let of =
         |value: &str| Selecting::from_fields([("accept".into(), Some(value.as_bytes().into()))]);
     for value in ["x", "y"] {
@@ -183,7 +141,7 @@ async fn variants_are_updated_and_replaced_with_their_bodies() {
         .await
         .unwrap();
     assert_eq!(store.get(&key("a")).await.unwrap().len(), 1);
-    assert_eq!(folder.bodies().len(), 1);
+    assert_eq!(bodies(&folder).len(), 1);
     // What was selected by a secret is not written.
     let secret = Selecting::from_fields([("cookie".into(), Some(b"a=b".as_slice().into()))]);
     store
@@ -195,8 +153,8 @@ async fn variants_are_updated_and_replaced_with_their_bodies() {
 
 #[tokio::test]
 async fn it_stays_below_its_limit() {
-    let folder = Folder::new();
-    let store = DiskStore::with_max_bytes(&folder.0, 50_000).unwrap();
+    let folder = TempFolder::new();
+    let store = DiskStore::with_max_bytes(folder.path(), 50_000).unwrap();
     for number in 0..20 {
         let body = Bytes::from(vec![b'x'; 9_000]);
         store
@@ -210,19 +168,19 @@ async fn it_stays_below_its_limit() {
     assert!(store.get(&key("large")).await.unwrap().is_empty());
     assert!(store.get(&key("0")).await.unwrap().is_empty());
     assert_eq!(store.get(&key("19")).await.unwrap().len(), 1);
-    assert_eq!(folder.bodies().len(), store.len());
+    assert_eq!(bodies(&folder).len(), store.len());
     drop(store);
-    let store = DiskStore::with_max_bytes(&folder.0, 20_000).unwrap();
+    let store = DiskStore::with_max_bytes(folder.path(), 20_000).unwrap();
     assert!(store.bytes() <= 20_000 && store.len() == 2);
 }
 
 #[tokio::test]
 async fn damage_is_a_miss_that_is_reported() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let errors: Arc<AtomicUsize> = Arc::default();
     let open = || {
         let errors = Arc::clone(&errors);
-        DiskStore::open(&folder.0).unwrap().on_error(move |_| {
+        DiskStore::open(folder.path()).unwrap().on_error(move |_| {
             errors.fetch_add(1, Ordering::SeqCst);
         })
     };
@@ -235,7 +193,7 @@ async fn damage_is_a_miss_that_is_reported() {
             .put(&key(name), plain(), "a page".into(), &[])
             .await
             .unwrap();
-        let file = folder.bodies().pop().unwrap();
+        let file = bodies(&folder).pop().unwrap();
         std::fs::write(&file, damage).unwrap();
         let found = store.get(&key(name)).await.unwrap();
         assert!(
@@ -261,39 +219,32 @@ async fn damage_is_a_miss_that_is_reported() {
         )
         .await
         .unwrap();
-    std::fs::remove_file(folder.bodies().pop().unwrap()).unwrap();
-    let site = service_fn(|_: Request<Empty<Bytes>>| async {
-        Response::builder().body(Full::<Bytes>::from("new"))
-    });
+    std::fs::remove_file(bodies(&folder).pop().unwrap()).unwrap();
+    let page = Answer::status(200).body("new");
+    let site = Site::builder().otherwise(page).in_process();
     let client = ConditionalCacheLayer::new()
         .with_store(Arc::new(store))
         .not_again_within(Duration::MAX)
         .layer(site);
-    let request = Request::get("http://site.example/")
-        .body(Empty::new())
-        .unwrap();
-    let response = client.oneshot(request).await.unwrap();
-    assert_eq!(
-        response.into_body().collect().await.unwrap().to_bytes(),
-        "new"
-    );
+    let page = fetch(client, get("http://site.example/")).await.unwrap();
+    assert_eq!(page.body, "new");
 }
 
 #[tokio::test]
 async fn a_database_that_is_no_database_is_set_aside() {
-    let folder = Folder::new();
-    std::fs::write(folder.0.join("etiquette.redb"), vec![7; 10_000]).unwrap();
-    let store = DiskStore::open(&folder.0).unwrap();
+    let folder = TempFolder::new();
+    std::fs::write(folder.join("etiquette.redb"), vec![7; 10_000]).unwrap();
+    let store = DiskStore::open(folder.path()).unwrap();
     store
         .put(&key("a"), plain(), "a".into(), &[])
         .await
         .unwrap();
-    assert!(folder.0.join("etiquette.redb.damaged").is_file());
+    assert!(folder.join("etiquette.redb.damaged").is_file());
 }
 
 #[tokio::test]
 async fn robots_txt_survives_with_its_bytes() {
-    let folder = Folder::new();
+    let folder = TempFolder::new();
     let key = RobotsKey {
         origin: Origin::of(&"http://site.example".parse().unwrap()).unwrap(),
         token: "ExampleBot".parse().unwrap(),
@@ -307,12 +258,12 @@ async fn robots_txt_survives_with_its_bytes() {
         }),
         failure: None,
     };
-    let store = DiskStore::open(&folder.0).unwrap();
+    let store = DiskStore::open(folder.path()).unwrap();
     assert_eq!(store.load(&key).await.unwrap(), None);
     let rules = "User-agent: *\nDisallow: /\n";
     store.save(&key, record(Some(rules))).await.unwrap();
     store.save(&key, record(None)).await.unwrap();
     drop(store);
-    let store = DiskStore::open(&folder.0).unwrap();
+    let store = DiskStore::open(folder.path()).unwrap();
     assert_eq!(store.load(&key).await.unwrap(), Some(record(Some(rules))));
 }

@@ -1,93 +1,59 @@
 //! What a restart may not forget: on paused time, with a wall clock that can be turned.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use etiquette_core::decide::host::HostRecord;
 use etiquette_core::store::StoreFailed;
 use etiquette_core::store::journal::{HostJournal, HostJournalFuture};
-use http::{Request, Response};
-use http_body_util::{BodyExt, Empty, Full};
+use etiquette_tests::client::{self, fetch, identity_builder};
+use etiquette_tests::folder::TempFolder;
+use etiquette_tests::paused;
+use etiquette_tests::site::{Answer, Script, Site, SiteService};
+use http::Request;
+use http_body_util::{BodyExt, Empty};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, advance, sleep};
-use tower::{Service, ServiceExt, service_fn};
+use tower::ServiceExt;
 use tower_etiquette::disk::DiskStore;
 use tower_etiquette::{
-    Clock, Etiquette, Facts, HostBudgetLayer, HostPolicy, Hosts, Identity, PausedClock, Purpose,
-    Refusal, RetryAfterLayer, Session,
+    Clock, Etiquette, Facts, HostBudgetLayer, HostPolicy, Hosts, PausedClock, Purpose, Refusal,
+    RetryAfterLayer, Session,
 };
 use tower_layer::Layer;
 
-use crate::Folder;
-
-type Answer = (u16, Option<u64>);
+/// A status, and the Retry-After with it.
+type Given = (u16, Option<u64>);
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A site that answers what it was told to, then 200, and notes when it was asked for what.
-#[derive(Clone)]
-pub(crate) struct Site {
-    answers: Arc<Mutex<VecDeque<Answer>>>,
-    seen: Arc<Mutex<Vec<(Instant, String)>>>,
-}
-
-impl Site {
-    pub(crate) fn new(answers: &[Answer]) -> Self {
-        Self {
-            answers: Arc::new(Mutex::new(answers.iter().copied().collect())),
-            seen: Arc::default(),
-        }
-    }
-
-    pub(crate) fn service(
-        &self,
-    ) -> impl Service<
-        Request<Empty<Bytes>>,
-        Response = Response<Full<Bytes>>,
-        Error = Infallible,
-        Future: Send,
-    >
-    + Clone
-    + Send
-    + Sync
-    + 'static
-    + use<> {
-        let site = self.clone();
-        service_fn(move |request: Request<Empty<Bytes>>| {
-            let path = request.uri().path().to_owned();
-            let robots = path == "/robots.txt";
-            site.seen.lock().unwrap().push((Instant::now(), path));
-            let told = site.answers.lock().unwrap().pop_front();
-            let (status, wait) = told.unwrap_or((200, None));
-            let mut response = Response::builder().status(status).header("etag", "\"a\"");
-            if let Some(wait) = wait {
-                response = response.header("retry-after", wait);
-            }
-            if request.headers().contains_key("if-none-match") && status == 200 {
-                response = response.status(304);
-            }
-            let body = if robots { "User-agent: *\n" } else { "page" };
-            std::future::ready(Ok(response.body(Full::from(body)).unwrap()))
-        })
-    }
-
-    pub(crate) fn seen(&self) -> Vec<(Instant, String)> {
-        self.seen.lock().unwrap().clone()
-    }
+/// A site that gives these answers one after the other, whatever it is asked for, and then 200.
+fn site(given: &[Given]) -> SiteService {
+    let given: Mutex<VecDeque<Given>> = Mutex::new(given.iter().copied().collect());
+    let script = Script::call(move |arrival| {
+        let next = given.lock().unwrap().pop_front();
+        let answer = match next.unwrap_or((200, None)) {
+            (status, Some(wait)) => Answer::retry_after(status, wait),
+            (status, None) => Answer::status(status),
+        };
+        let body = match arrival.is_robots_txt() {
+            true => "User-agent: *\n",
+            false => "page",
+        };
+        answer.etag("\"a\"").body(body)
+    });
+    Site::builder().otherwise(script).in_process()
 }
 
 fn get(path: &str) -> Request<Empty<Bytes>> {
-    let uri = format!("http://site.example{path}");
-    Request::get(uri).body(Empty::new()).unwrap()
+    client::get(&format!("http://site.example{path}"))
 }
 
 fn clock() -> Arc<PausedClock> {
-    let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_784_550_000);
-    Arc::new(PausedClock::new(wall))
+    paused::clock_at(1_784_550_000)
 }
 
 fn policy() -> HostPolicy {
@@ -104,12 +70,9 @@ fn hosts(journal: impl HostJournal, clock: &Arc<PausedClock>) -> Hosts {
 }
 
 /// Asks once through a budget alone; the status.
-async fn ask(site: &Site, hosts: &Hosts) -> u16 {
-    let client = HostBudgetLayer::new(hosts.clone()).layer(site.service());
-    let response = client.oneshot(get("/page")).await.unwrap();
-    let status = response.status().as_u16();
-    response.into_body().collect().await.unwrap();
-    status
+async fn ask(site: &SiteService, hosts: &Hosts) -> u16 {
+    let budget = HostBudgetLayer::new(hosts.clone()).layer(site.clone());
+    fetch(budget, get("/page")).await.unwrap().status
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,17 +94,16 @@ async fn the_first_request_after_a_restart_waits_for_the_end_of_the_pause() {
         (20, 30, 30),
         (20, 86_400, 20),
     ] {
-        let (folder, clock) = (Folder::new(), clock());
-        let site = Site::new(&[(429, Some(60))]);
-        let began = Instant::now();
-        let first = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
+        let (folder, clock) = (TempFolder::new(), clock());
+        let site = site(&[(429, Some(60))]);
+        let first = hosts(DiskStore::open(folder.path()).unwrap(), &clock);
         assert_eq!(ask(&site, &first).await, 429);
         drop(first);
         advance(Duration::from_secs(away)).await;
         clock.jump(jump);
-        let second = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
+        let second = hosts(DiskStore::open(folder.path()).unwrap(), &clock);
         assert_eq!(ask(&site, &second).await, 200);
-        let at = site.seen()[1].0 - began;
+        let at = site.log().entries()[1].at;
         // Timers have a resolution of a millisecond.
         assert!(
             at >= expected * SECOND && at <= expected * SECOND + Duration::from_millis(2),
@@ -149,30 +111,33 @@ async fn the_first_request_after_a_restart_waits_for_the_end_of_the_pause() {
         );
         // Slower afterwards, as without the restart.
         assert_eq!(ask(&site, &second).await, 200);
-        let seen = site.seen();
-        assert!(seen[2].0 - seen[1].0 >= 2 * SECOND, "{seen:?}");
+        let seen = site.log().entries();
+        assert!(seen[2].at - seen[1].at >= 2 * SECOND, "{seen:?}");
     }
 }
 
 /// A clock that was set back before the restart is believed from then on: each further restart counts on.
 #[tokio::test(start_paused = true)]
 async fn a_clock_set_back_does_not_begin_the_pause_with_each_restart() {
-    let (folder, clock) = (Folder::new(), clock());
-    let site = Site::new(&[(429, Some(60))]);
-    let began = Instant::now();
-    ask(&site, &hosts(DiskStore::open(&folder.0).unwrap(), &clock)).await;
+    let (folder, clock) = (TempFolder::new(), clock());
+    let site = site(&[(429, Some(60))]);
+    ask(
+        &site,
+        &hosts(DiskStore::open(folder.path()).unwrap(), &clock),
+    )
+    .await;
     clock.jump(-86_400);
     for _ in 0..5 {
         advance(10 * SECOND).await;
-        let store = DiskStore::open(&folder.0).unwrap();
+        let store = DiskStore::open(folder.path()).unwrap();
         let hosts = hosts(store.clone(), &clock);
         // The record is written anew on the way; what is asked for behind it is synced after it.
         store.keep("other.example", None).await.unwrap();
         drop((hosts, store));
     }
-    let last = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
+    let last = hosts(DiskStore::open(folder.path()).unwrap(), &clock);
     assert_eq!(ask(&site, &last).await, 200);
-    let at = site.seen()[1].0 - began;
+    let at = site.log().entries()[1].at;
     assert!(at >= 70 * SECOND && at <= 71 * SECOND, "{at:?}");
 }
 
@@ -189,17 +154,17 @@ async fn each_kind_of_pause_is_kept() {
         (vec![(500, None), (500, None)], 30),
         (refused, 60),
     ] {
-        let (folder, clock) = (Folder::new(), clock());
-        let site = Site::new(&answers);
-        let first = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
+        let (folder, clock) = (TempFolder::new(), clock());
+        let site = site(&answers);
+        let first = hosts(DiskStore::open(folder.path()).unwrap(), &clock);
         for (status, _) in &answers {
             assert_eq!(ask(&site, &first).await, *status);
         }
         drop(first);
-        let second = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
+        let second = hosts(DiskStore::open(folder.path()).unwrap(), &clock);
         assert_eq!(ask(&site, &second).await, 200);
-        let seen = site.seen();
-        let waited = seen[answers.len()].0 - seen[answers.len() - 1].0;
+        let seen = site.log().entries();
+        let waited = seen[answers.len()].at - seen[answers.len() - 1].at;
         assert!(
             waited >= expected * SECOND && waited <= (expected + 1) * SECOND,
             "{answers:?}: {waited:?}"
@@ -209,9 +174,9 @@ async fn each_kind_of_pause_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn backoff_is_kept_until_it_is_forgiven_and_then_forgotten() {
-    let (folder, clock) = (Folder::new(), clock());
-    let site = Site::new(&[(429, Some(1)), (200, None), (429, Some(1))]);
-    let first = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
+    let (folder, clock) = (TempFolder::new(), clock());
+    let site = site(&[(429, Some(1)), (200, None), (429, Some(1))]);
+    let first = hosts(DiskStore::open(folder.path()).unwrap(), &clock);
     for _ in 0..3 {
         ask(&site, &first).await;
     }
@@ -225,7 +190,7 @@ async fn backoff_is_kept_until_it_is_forgiven_and_then_forgotten() {
     };
     let mut left = 2;
     for _ in 0..100 {
-        let hosts = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
+        let hosts = hosts(DiskStore::open(folder.path()).unwrap(), &clock);
         assert!(
             backoff_level(&hosts) <= left,
             "{} of {left}",
@@ -238,38 +203,40 @@ async fn backoff_is_kept_until_it_is_forgiven_and_then_forgotten() {
         left = backoff_level(&hosts);
     }
     assert_eq!(left, 0);
-    let store = DiskStore::open(&folder.0).unwrap();
+    let store = DiskStore::open(folder.path()).unwrap();
     assert_eq!(store.hosts(), 0, "{:?}", store.records());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_left_alone_for_two_days_is_forgotten() {
-    let (folder, clock) = (Folder::new(), clock());
-    let site = Site::new(&[(429, Some(60))]);
-    ask(&site, &hosts(DiskStore::open(&folder.0).unwrap(), &clock)).await;
+    let (folder, clock) = (TempFolder::new(), clock());
+    let site = site(&[(429, Some(60))]);
+    ask(
+        &site,
+        &hosts(DiskStore::open(folder.path()).unwrap(), &clock),
+    )
+    .await;
     advance(Duration::from_secs(23 * 3_600)).await;
-    let store = DiskStore::open(&folder.0).unwrap();
+    let store = DiskStore::open(folder.path()).unwrap();
     drop(hosts(store.clone(), &clock));
     assert_eq!(store.hosts(), 1);
     advance(Duration::from_secs(25 * 3_600)).await;
     drop(hosts(store.clone(), &clock));
     store.keep("other.example", None).await.unwrap();
     drop(store);
-    assert_eq!(DiskStore::open(&folder.0).unwrap().hosts(), 0);
+    assert_eq!(DiskStore::open(folder.path()).unwrap().hosts(), 0);
 }
 
 /// The whole stack, as `crawl --cache` has it.
-fn stack(folder: &Folder, clock: &Arc<PausedClock>) -> Etiquette<DiskStore> {
-    let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html")
-        .user_token("Example-Reader")
-        .build();
+fn stack(folder: &TempFolder, clock: &Arc<PausedClock>) -> Etiquette<DiskStore> {
+    let identity = identity_builder().user_token("Example-Reader").build();
     let hosts = Hosts::builder()
         .policy(policy().max_wait(Duration::from_secs(3_600)))
         .clock(Arc::clone(clock) as Arc<dyn Clock>)
         .build();
     Etiquette::new(identity.unwrap())
         .hosts(hosts)
-        .keep_in(DiskStore::open(&folder.0).unwrap())
+        .keep_in(DiskStore::open(folder.path()).unwrap())
         .retry_after(|layer| layer.attempts(std::num::NonZeroU32::MIN))
 }
 
@@ -282,14 +249,14 @@ async fn the_whole_stack_sends_nothing_before_the_end_of_a_pause_from_before() {
         (&[(429, Some(60))][..], 0),
         (&[(503, Some(60))][..], 0),
     ] {
-        let (folder, clock) = (Folder::new(), clock());
-        let site = Site::new(answers);
-        let client = stack(&folder, &clock).service(site.service());
-        // A reading of robots.txt that failed ends in a refusal; the process may end before.
+        let (folder, clock) = (TempFolder::new(), clock());
+        let site = site(answers);
+        let client = stack(&folder, &clock).service(site.clone());
+        // A robots.txt that cannot be fetched ends in a refusal; the process may end before.
         drop(tokio::time::timeout(5 * SECOND, client.oneshot(get("/page"))).await);
-        let before = site.seen();
+        let before = site.log().entries();
         assert_eq!(before.len(), paused_at + 1, "{before:?}");
-        let client = stack(&folder, &clock).service(site.service());
+        let client = stack(&folder, &clock).service(site.clone());
         let mut tries = 0;
         let response = loop {
             match client.clone().oneshot(get("/page")).await {
@@ -305,53 +272,52 @@ async fn the_whole_stack_sends_nothing_before_the_end_of_a_pause_from_before() {
             assert!(tries < 3);
         };
         assert_eq!(response.status(), 200);
-        let after = site.seen().split_off(before.len());
-        let waited = after[0].0 - before[paused_at].0;
+        let after = site.log().entries().split_off(before.len());
+        let waited = after[0].at - before[paused_at].at;
         assert!(
             waited >= 60 * SECOND && waited <= 61 * SECOND,
             "{answers:?}: {waited:?}"
         );
         // Read again after a pause, also by the next process.
-        let paths: Vec<&str> = after.iter().map(|(_, path)| path.as_str()).collect();
+        let paths: Vec<&str> = after.iter().map(|entry| entry.path()).collect();
         assert_eq!(paths, ["/robots.txt", "/page"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_pause_the_next_process_has_robots_txt_and_responses() {
-    let (folder, clock) = (Folder::new(), clock());
-    let site = Site::new(&[]);
+    let (folder, clock) = (TempFolder::new(), clock());
+    let site = site(&[]);
     for run in 0..2 {
-        let client = stack(&folder, &clock).service(site.service());
+        let client = stack(&folder, &clock).service(site.clone());
         let response = client.oneshot(get("/page")).await.unwrap();
         let status = Facts::of(&response).and_then(Facts::cache_status).unwrap();
         assert_eq!(status.is_from_store(), run == 1);
         response.into_body().collect().await.unwrap();
     }
-    let paths: Vec<String> = site.seen().into_iter().map(|(_, path)| path).collect();
-    assert_eq!(paths, ["/robots.txt", "/page", "/page"]);
+    assert_eq!(site.log().targets(), ["/robots.txt", "/page", "/page"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_a_person_s_page_only_the_host_is_kept() {
-    let (folder, clock) = (Folder::new(), clock());
-    let site = Site::new(&[(200, None), (429, Some(60))]);
-    let client = stack(&folder, &clock).service(site.service());
+    let (folder, clock) = (TempFolder::new(), clock());
+    let site = site(&[(200, None), (429, Some(60))]);
+    let client = stack(&folder, &clock).service(site.clone());
     let mut request = get("/a-private-path?and=query");
     let grant = Session::new().grant(request.uri()).unwrap();
     request.extensions_mut().insert(Purpose::UserFetch(grant));
     let response = client.oneshot(request).await.unwrap();
     assert_eq!(response.status(), 429);
     drop(response);
-    let bytes = std::fs::read(folder.0.join("etiquette.redb")).unwrap();
+    let bytes = std::fs::read(folder.join("etiquette.redb")).unwrap();
     let holds = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
     assert!(holds(b"site.example"));
     assert!(!holds(b"a-private-path") && !holds(b"and=query"));
     // The pause holds for the next process all the same.
-    let client = stack(&folder, &clock).service(site.service());
+    let client = stack(&folder, &clock).service(site.clone());
     let waiting = tokio::time::timeout(55 * SECOND, client.oneshot(get("/page")));
     assert!(waiting.await.is_err());
-    assert_eq!(site.seen().len(), 2);
+    assert_eq!(site.log().entries().len(), 2);
 }
 
 /// A journal that syncs when it is told to, or fails.
@@ -398,12 +364,12 @@ impl HostJournal for Slow {
 async fn nobody_hears_of_a_pause_that_a_crash_could_undo() {
     let journal = Slow::new(0, false);
     let hosts = hosts(journal.clone(), &clock());
-    let site = Site::new(&[(429, Some(60)), (200, None)]);
+    let site = site(&[(429, Some(60)), (200, None)]);
     for layers in ["budget", "retry-after"] {
         let site = site.clone();
         let answer = match layers {
             "budget" => {
-                let client = HostBudgetLayer::new(hosts.clone()).layer(site.service());
+                let client = HostBudgetLayer::new(hosts.clone()).layer(site.clone());
                 tokio::spawn(async move { client.oneshot(get("/")).await.unwrap().status() })
             }
             _ => {
@@ -412,7 +378,7 @@ async fn nobody_hears_of_a_pause_that_a_crash_could_undo() {
                 );
                 let client = layer
                     .attempts(std::num::NonZeroU32::MIN)
-                    .layer(Site::new(&[(503, Some(60))]).service());
+                    .layer(self::site(&[(503, Some(60))]));
                 tokio::spawn(async move { client.oneshot(get("/")).await.unwrap().status() })
             }
         };
@@ -427,12 +393,12 @@ async fn nobody_hears_of_a_pause_that_a_crash_could_undo() {
 async fn a_journal_that_fails_costs_no_request_and_no_pause() {
     let (journal, clock) = (Slow::new(100, true), clock());
     let hosts = hosts(journal.clone(), &clock);
-    let site = Site::new(&[(429, Some(60))]);
+    let site = site(&[(429, Some(60))]);
     let began = Instant::now();
     assert_eq!(ask(&site, &hosts).await, 429);
     assert_eq!(began.elapsed(), Duration::ZERO);
     assert_eq!(ask(&site, &hosts).await, 200);
-    assert!(site.seen()[1].0 - began >= 60 * SECOND);
+    assert!(site.log().entries()[1].at >= 60 * SECOND);
     // It is asked again with each answer until it takes it.
     assert_eq!(journal.asked.load(Ordering::SeqCst), 2);
 }
@@ -440,7 +406,7 @@ async fn a_journal_that_fails_costs_no_request_and_no_pause() {
 #[tokio::test(start_paused = true)]
 async fn a_journal_that_hangs_holds_an_answer_for_five_seconds() {
     let hosts = hosts(Slow::new(0, false), &clock());
-    let site = Site::new(&[(429, Some(60))]);
+    let site = site(&[(429, Some(60))]);
     let began = Instant::now();
     assert_eq!(ask(&site, &hosts).await, 429);
     let held = began.elapsed();
@@ -460,8 +426,8 @@ async fn a_journal_that_hangs_holds_an_answer_for_five_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn callers_with_a_queue_of_their_own_wait_for_the_journal() {
-    let (folder, clock) = (Folder::new(), clock());
-    let first = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
+    let (folder, clock) = (TempFolder::new(), clock());
+    let first = hosts(DiskStore::open(folder.path()).unwrap(), &clock);
     let origin = tower_etiquette::Origin::of(get("/").uri()).unwrap();
     let mut start = first.try_start(&origin).unwrap();
     start.answered(
@@ -473,7 +439,7 @@ async fn callers_with_a_queue_of_their_own_wait_for_the_journal() {
     start.kept().await;
     drop(start);
     drop(first);
-    let second = hosts(DiskStore::open(&folder.0).unwrap(), &clock);
+    let second = hosts(DiskStore::open(folder.path()).unwrap(), &clock);
     let refused = second.try_start(&origin).unwrap_err();
     let retry_at = refused.retry_at().unwrap();
     assert_eq!(retry_at, clock.now().wall + 60 * SECOND);
@@ -482,31 +448,31 @@ async fn callers_with_a_queue_of_their_own_wait_for_the_journal() {
 
 #[tokio::test]
 async fn a_record_that_was_changed_on_the_disk_is_not_believed() {
-    let (folder, clock) = (Folder::new(), Arc::new(tower_etiquette::TokioClock));
-    let site = Site::new(&[(429, Some(3_600))]);
-    let store = DiskStore::open(&folder.0).unwrap();
+    let (folder, clock) = (TempFolder::new(), Arc::new(tower_etiquette::TokioClock));
+    let site = site(&[(429, Some(3_600))]);
+    let store = DiskStore::open(folder.path()).unwrap();
     let client = HostBudgetLayer::new(
         Hosts::builder()
             .policy(policy())
             .journal(Arc::new(store.clone()))
             .build(),
     )
-    .layer(site.service());
+    .layer(site.clone());
     assert_eq!(client.oneshot(get("/")).await.unwrap().status(), 429);
     let record = store.records()[0].1.clone().unwrap().encode();
     drop(store);
-    let file = folder.0.join("etiquette.redb");
+    let file = folder.join("etiquette.redb");
     let mut bytes = std::fs::read(&file).unwrap();
-    let places: Vec<usize> = (0..bytes.len() - record.len())
-        .filter(|&place| bytes[place..].starts_with(&record))
+    let offsets: Vec<usize> = (0..bytes.len() - record.len())
+        .filter(|&at| bytes[at..].starts_with(&record))
         .collect();
-    assert!(!places.is_empty());
-    for place in places {
+    assert!(!offsets.is_empty());
+    for at in offsets {
         // In the middle of the pause.
-        bytes[place + 20] ^= 0x40;
+        bytes[at + 20] ^= 0x40;
     }
     std::fs::write(&file, bytes).unwrap();
-    let store = DiskStore::open(&folder.0).unwrap();
+    let store = DiskStore::open(folder.path()).unwrap();
     assert_eq!(store.records(), [("site.example".to_owned(), None)]);
     let hosts = Hosts::builder()
         .policy(policy())

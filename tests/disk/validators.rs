@@ -1,69 +1,80 @@
 //! Validators without bodies, for callers with a database of their own.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use etiquette_core::decide::cache_policy::Extent;
 use etiquette_core::store::{ResponseKey, ResponseStore};
-use http::{Request, Response};
-use http_body_util::{BodyExt, Empty, Full};
-use tower::{ServiceExt, service_fn};
+use etiquette_tests::client::{self, fetch};
+use etiquette_tests::folder::TempFolder;
+use etiquette_tests::site::{Answer, Entry, Script, Site, SiteService};
+use http::Request;
+use http_body_util::Empty;
+use tower::ServiceExt;
 use tower_etiquette::conditional_cache::{CacheStatus, ConditionalCacheLayer, MemoryStore};
 use tower_etiquette::disk::DiskStore;
-use tower_etiquette::{BoxError, Facts, Purpose, Session};
+use tower_etiquette::{Purpose, Session};
 use tower_layer::Layer;
 
-use crate::Folder;
-
 /// A site of versions, each with a tag and a body of its own. `/dated` has no tag, `/plain` no validator.
-#[derive(Clone, Default)]
-struct Site {
+#[derive(Clone)]
+struct Versions {
+    site: SiteService,
     version: Arc<AtomicU64>,
-    seen: Arc<Mutex<Vec<Option<String>>>>,
-    down: Arc<AtomicU64>,
+    down: Arc<AtomicBool>,
+    /// How many requests were looked at already.
+    looked_at: Arc<AtomicUsize>,
 }
 
 const LONG: usize = 200_000;
 
-impl Site {
-    fn answer(&self, request: &Request<Empty<Bytes>>) -> Result<Response<Full<Bytes>>, BoxError> {
-        let headers = request.headers();
-        let text = |name: &str| {
-            let value = headers.get(name)?;
-            Some(value.to_str().unwrap().to_owned())
+impl Versions {
+    fn new() -> Self {
+        let version: Arc<AtomicU64> = Arc::default();
+        let down: Arc<AtomicBool> = Arc::default();
+        let script = {
+            let (version, down) = (Arc::clone(&version), Arc::clone(&down));
+            Script::call(move |arrival| {
+                if down.load(Ordering::SeqCst) {
+                    return Answer::hang_up();
+                }
+                Self::answer(arrival.path(), version.load(Ordering::SeqCst))
+            })
         };
-        let condition = text("if-none-match").or_else(|| text("if-modified-since"));
-        self.seen.lock().unwrap().push(condition.clone());
-        if self.down.load(Ordering::SeqCst) > 0 {
-            return Err("the connection was closed".into());
+        Self {
+            site: Site::builder().otherwise(script).in_process(),
+            version,
+            down,
+            looked_at: Arc::default(),
         }
-        let version = self.version.load(Ordering::SeqCst);
-        let (name, value) = match request.uri().path() {
-            "/dated" => (
-                "last-modified",
-                format!("Sun, 01 Nov 2026 08:00:{version:02} GMT"),
-            ),
-            "/plain" => ("x-version", version.to_string()),
-            _ => ("etag", format!("\"{version}\"")),
-        };
-        let mut answer = Response::builder().header(name, &value);
-        if request.uri().path() == "/fresh" {
-            answer = answer.header("cache-control", "max-age=600");
-        }
-        if condition == Some(value) {
-            return Ok(answer.status(304).body(Full::default())?);
-        }
-        let body = match request.uri().path() {
-            "/long" => vec![b'x'; LONG],
-            _ => format!("version {version}").into_bytes(),
-        };
-        Ok(answer.body(Full::from(body))?)
     }
 
-    /// What the conditions of the requests since the last look were.
+    fn answer(path: &str, version: u64) -> Answer {
+        let answer = match path {
+            "/long" => Answer::status(200).body(vec![b'x'; LONG]),
+            _ => Answer::status(200).body(format!("version {version}")),
+        };
+        match path {
+            "/dated" => answer.last_modified(&format!("Sun, 01 Nov 2026 08:00:{version:02} GMT")),
+            "/plain" => answer.header("x-version", &version.to_string()),
+            "/fresh" => answer
+                .etag(&format!("\"{version}\""))
+                .header("cache-control", "max-age=600"),
+            _ => answer.etag(&format!("\"{version}\"")),
+        }
+    }
+
+    /// The conditions of the requests since the last look.
     fn conditions(&self) -> Vec<Option<String>> {
-        std::mem::take(&mut self.seen.lock().unwrap())
+        let seen = self.site.log().entries();
+        let before = self.looked_at.swap(seen.len(), Ordering::SeqCst);
+        let condition = |entry: &Entry| {
+            let value = entry.headers.get("if-none-match");
+            let value = value.or_else(|| entry.headers.get("if-modified-since"))?;
+            Some(value.to_str().unwrap().to_owned())
+        };
+        seen[before..].iter().map(condition).collect()
     }
 }
 
@@ -74,25 +85,21 @@ struct Got {
 }
 
 async fn get<St: ResponseStore>(
-    site: &Site,
+    site: &Versions,
     layer: &ConditionalCacheLayer<St>,
     request: Request<Empty<Bytes>>,
 ) -> Got {
-    let site = site.clone();
-    let inner =
-        service_fn(move |request: Request<Empty<Bytes>>| std::future::ready(site.answer(&request)));
-    let response = layer.layer(inner).oneshot(request).await.unwrap();
-    let cache = Facts::of(&response).and_then(Facts::cache_status).unwrap();
+    let client = layer.layer(site.site.clone());
+    let page = fetch(client, request).await.unwrap();
     Got {
-        status: response.status().as_u16(),
-        cache,
-        body: response.into_body().collect().await.unwrap().to_bytes(),
+        status: page.status,
+        cache: page.facts.cache_status().unwrap(),
+        body: page.body,
     }
 }
 
 fn page(path: &str) -> Request<Empty<Bytes>> {
-    let uri = format!("http://site.example{path}");
-    Request::get(uri).body(Empty::new()).unwrap()
+    client::get(&format!("http://site.example{path}"))
 }
 
 fn key(path: &str) -> ResponseKey {
@@ -101,7 +108,7 @@ fn key(path: &str) -> ResponseKey {
 
 #[tokio::test]
 async fn what_the_caller_has_is_a_304_and_what_is_new_a_page() {
-    let (site, folder) = (Site::default(), Folder::new());
+    let (site, folder) = (Versions::new(), TempFolder::new());
     for path in ["/tag", "/dated", "/long"] {
         site.version.store(1, Ordering::SeqCst);
         // The next process knows what this one has handed on.
@@ -109,7 +116,7 @@ async fn what_the_caller_has_is_a_304_and_what_is_new_a_page() {
         for (version, status) in [(1, 200), (1, 304), (2, 200), (2, 304), (2, 304)] {
             site.version.store(version, Ordering::SeqCst);
             let layer = ConditionalCacheLayer::new()
-                .store(DiskStore::open(&folder.0).unwrap())
+                .store(DiskStore::open(folder.path()).unwrap())
                 .max_body(LONG / 4)
                 .validators_only();
             let got = get(&site, &layer, page(path)).await;
@@ -122,7 +129,7 @@ async fn what_the_caller_has_is_a_304_and_what_is_new_a_page() {
             let validated = matches!(got.cache, CacheStatus::Validated { .. });
             assert_eq!(validated, status == 304, "{path}: {:?}", got.cache);
         }
-        let store = DiskStore::open(&folder.0).unwrap();
+        let store = DiskStore::open(folder.path()).unwrap();
         let kept = store.get(&key(path)).await.unwrap();
         assert_eq!(kept.len(), 1);
         assert_eq!(
@@ -134,7 +141,7 @@ async fn what_the_caller_has_is_a_304_and_what_is_new_a_page() {
 
 #[tokio::test]
 async fn fresh_ones_cost_no_request_and_a_site_that_is_down_changes_nothing() {
-    let site = Site::default();
+    let site = Versions::new();
     let layer = ConditionalCacheLayer::new().validators_only();
     assert_eq!(get(&site, &layer, page("/fresh")).await.status, 200);
     let got = get(&site, &layer, page("/fresh")).await;
@@ -144,13 +151,13 @@ async fn fresh_ones_cost_no_request_and_a_site_that_is_down_changes_nothing() {
     ));
     assert_eq!(get(&site, &layer, page("/tag")).await.status, 200);
     assert_eq!(site.conditions(), [None, None]);
-    site.down.store(1, Ordering::SeqCst);
+    site.down.store(true, Ordering::SeqCst);
     let got = get(&site, &layer, page("/tag")).await;
     assert!(matches!(
         (got.status, got.cache),
         (304, CacheStatus::StaleOnError { .. })
     ));
-    site.down.store(0, Ordering::SeqCst);
+    site.down.store(false, Ordering::SeqCst);
     // Who has lost its copy says so, and gets the whole.
     layer.get_store().remove(&key("/tag"), None).await.unwrap();
     let got = get(&site, &layer, page("/tag")).await;
@@ -160,7 +167,7 @@ async fn fresh_ones_cost_no_request_and_a_site_that_is_down_changes_nothing() {
 
 #[tokio::test]
 async fn without_a_validator_nothing_is_kept() {
-    let site = Site::default();
+    let site = Versions::new();
     let layer = ConditionalCacheLayer::new().validators_only();
     for _ in 0..2 {
         let got = get(&site, &layer, page("/plain")).await;
@@ -172,13 +179,10 @@ async fn without_a_validator_nothing_is_kept() {
 
 #[tokio::test]
 async fn a_body_that_was_not_read_to_its_end_is_not_known() {
-    let site = Site::default();
+    let site = Versions::new();
     let layer = ConditionalCacheLayer::new().validators_only();
-    let inner = {
-        let site = site.clone();
-        service_fn(move |request: Request<Empty<Bytes>>| std::future::ready(site.answer(&request)))
-    };
-    let response = layer.layer(inner).oneshot(page("/long")).await.unwrap();
+    let client = layer.layer(site.site.clone());
+    let response = client.oneshot(page("/long")).await.unwrap();
     drop(response);
     assert_eq!(get(&site, &layer, page("/long")).await.status, 200);
     assert_eq!(site.conditions(), [None, None]);
@@ -186,7 +190,7 @@ async fn a_body_that_was_not_read_to_its_end_is_not_known() {
 
 #[tokio::test]
 async fn own_conditions_ranges_heads_and_people_are_answered_as_ever() {
-    let site = Site::default();
+    let site = Versions::new();
     let layer = ConditionalCacheLayer::new().validators_only();
     assert_eq!(get(&site, &layer, page("/tag")).await.status, 200);
     let with = |name: &'static str, value: &'static str| {
@@ -216,7 +220,7 @@ async fn own_conditions_ranges_heads_and_people_are_answered_as_ever() {
 /// One store under a layer that keeps bodies and one that does not: neither takes the other's entries for its own.
 #[tokio::test]
 async fn a_layer_that_needs_bodies_does_not_serve_heads() {
-    let (site, store) = (Site::default(), Arc::new(MemoryStore::default()));
+    let (site, store) = (Versions::new(), Arc::new(MemoryStore::default()));
     let bare = ConditionalCacheLayer::new()
         .with_store(Arc::clone(&store))
         .validators_only();

@@ -4,20 +4,18 @@ mod broken;
 mod metrics;
 mod tracing;
 
-use std::convert::Infallible;
-use std::future::Future;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use tower::{Service, ServiceExt, service_fn};
+use etiquette_tests::client::{self, fetch, identity};
+use etiquette_tests::paused;
+use etiquette_tests::site::{Answer, Site, SiteService};
+use http::{Request, Response, header};
+use http_body_util::Empty;
+use tower::Service;
 use tower_etiquette::hosts::HostsBuilder;
-use tower_etiquette::{BoxError, Etiquette, HostPolicy, Hosts, Identity, Refusal};
-
-type Body = Full<Bytes>;
+use tower_etiquette::{BoxError, Etiquette, HostPolicy, Hosts, Refusal};
 
 /// What must not be told to anybody who keeps logs.
 const SECRET: &str = "secret";
@@ -31,12 +29,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Runs on paused time, on this thread: whoever listens to the thread hears it all.
 fn run(future: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime needs nothing")
-        .block_on(future);
+    paused::run(future);
 }
 
 fn hosts() -> HostsBuilder {
@@ -48,44 +41,18 @@ fn hosts() -> HostsBuilder {
 }
 
 /// A site that answers the first page request with a 429, later ones with a page that is fresh for a minute.
-fn site() -> impl Service<
-    Request<Body>,
-    Response = Response<Body>,
-    Error = Infallible,
-    Future = impl Future<Output = Result<Response<Body>, Infallible>> + Send,
-> + Clone
-+ Send
-+ Sync
-+ 'static {
-    let pages = std::sync::Arc::new(AtomicU32::new(0));
-    service_fn(move |request: Request<Body>| {
-        let response = if request.uri().path() == "/robots.txt" {
-            Response::new(Full::from("User-agent: *\nDisallow: /private\n"))
-        } else if pages.fetch_add(1, Ordering::Relaxed) == 0 {
-            let mut response = Response::new(Body::default());
-            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-            let headers = response.headers_mut();
-            headers.insert(header::RETRY_AFTER, 30.into());
-            response
-        } else if request.headers().contains_key(header::IF_NONE_MATCH) {
-            let mut response = Response::new(Body::default());
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
-        } else {
-            let mut response = Response::new(Full::from("hello"));
-            let headers = response.headers_mut();
-            headers.insert(header::CACHE_CONTROL, "max-age=60".parse().unwrap());
-            headers.insert(header::ETAG, "\"one\"".parse().unwrap());
-            response
-        };
-        std::future::ready(Ok(response))
-    })
-}
-
-fn identity() -> Identity {
-    Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html")
-        .build()
-        .expect("a valid identity")
+fn site() -> SiteService {
+    let page = Answer::status(200)
+        .header("cache-control", "max-age=60")
+        .etag("\"one\"")
+        .body("hello");
+    Site::builder()
+        .at(
+            "/robots.txt",
+            Answer::text("User-agent: *\nDisallow: /private\n"),
+        )
+        .otherwise([Answer::retry_after(429, 30), page])
+        .in_process()
 }
 
 /// One page, through a store that fails.
@@ -126,16 +93,16 @@ async fn story(hosts: Hosts) {
     drop(start);
 }
 
-async fn get<S, B>(client: S, uri: &str) -> Result<String, BoxError>
+/// The body of an answer to a request with credentials.
+async fn get<S, B>(client: S, url: &str) -> Result<String, BoxError>
 where
-    S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
+    S: Service<Request<Empty<Bytes>>, Response = Response<B>, Error = BoxError>,
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let request = Request::get(uri)
-        .header(header::AUTHORIZATION, SECRET)
-        .body(Body::default())?;
-    let response = client.oneshot(request).await?;
-    let bytes = response.into_body().collect().await.map_err(Into::into)?;
-    Ok(String::from_utf8(bytes.to_bytes().to_vec())?)
+    let mut request = client::get(url);
+    let headers = request.headers_mut();
+    headers.insert(header::AUTHORIZATION, SECRET.parse()?);
+    let page = fetch(client, request).await?;
+    Ok(String::from_utf8(page.body.to_vec())?)
 }

@@ -1,23 +1,21 @@
 //! What a site sees of an API's requests whatever it answers and its callers do, beside a crawl of the same host.
 
 use std::num::NonZeroU32;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, header};
-use http_body::{Body, Frame};
-use http_body_util::{BodyExt, Empty};
+use etiquette_tests::client::fetch;
+use etiquette_tests::paused;
+use etiquette_tests::site::{Answer, Script, Site};
+use http::{Request, header};
+use http_body_util::Empty;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
-use tower::{Layer, ServiceExt, service_fn};
+use tokio::time::{Instant, sleep_until};
+use tower::Layer;
 use tower_etiquette::purpose::{Api, ApiKey, ApiLimit};
-use tower_etiquette::{
-    BoxError, HostBudgetLayer, HostPolicy, Hosts, PausedClock, Purpose, RetryAfterLayer,
-};
+use tower_etiquette::{HostBudgetLayer, HostPolicy, Hosts, Purpose, RetryAfterLayer};
 
 use super::EPSILON;
 
@@ -43,8 +41,9 @@ struct Plan {
     asked: Vec<Asked>,
 }
 
+/// A request as the site saw it. Times are seconds from the start.
 #[derive(Clone, Debug)]
-struct Arrival {
+struct ObservedRequest {
     number: usize,
     api: bool,
     at: f64,
@@ -120,16 +119,11 @@ fn an_api_is_never_above_its_limit_whatever_happens() {
     }
 }
 
-fn play(plan: &Plan) -> (Vec<Arrival>, (u64, u64)) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime needs nothing");
-    runtime.block_on(visit(plan))
+fn play(plan: &Plan) -> (Vec<ObservedRequest>, (u64, u64)) {
+    paused::run(visit(plan))
 }
 
-async fn visit(plan: &Plan) -> (Vec<Arrival>, (u64, u64)) {
+async fn visit(plan: &Plan) -> (Vec<ObservedRequest>, (u64, u64)) {
     let number = |n| NonZeroU32::new(n).expect("not zero");
     let limit = ApiLimit::new(number(plan.requests), Duration::from_secs(plan.per.into()))
         .burst(number(plan.burst))
@@ -137,23 +131,23 @@ async fn visit(plan: &Plan) -> (Vec<Arrival>, (u64, u64)) {
     let key = ApiKey::header(header::AUTHORIZATION);
     let api = Api::new("http://a", key, limit, "http://a/docs").expect("a declaration");
     let start = Instant::now();
-    let clock = Arc::new(PausedClock::new(std::time::SystemTime::UNIX_EPOCH));
-    clock.jump(1_000_000);
+    let clock = paused::clock_at(1_000_000);
     let hosts = Hosts::builder()
         .policy(HostPolicy::new().latency_factor(0))
         .clock(Arc::clone(&clock) as _)
         .build();
-    let arrivals: Arc<Mutex<Vec<Arrival>>> = Arc::default();
-    let site = {
-        let (arrivals, asked) = (Arc::clone(&arrivals), Arc::new(plan.asked.clone()));
-        service_fn(move |request: Request<Empty<Bytes>>| {
-            let number = *request.extensions().get::<usize>().expect("is numbered");
-            let asked = asked[number].clone();
-            answer(start, Arc::clone(&arrivals), number, asked)
+    let numbers: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let script = {
+        let (numbers, asked) = (Arc::clone(&numbers), plan.asked.clone());
+        Script::call(move |arrival| {
+            let number = *arrival.extensions.get::<usize>().expect("is numbered");
+            numbers.lock().expect("nobody panics").push(number);
+            answer(&asked[number])
         })
     };
+    let site = Site::builder().otherwise(script).in_process();
     let attempts = if plan.retries { 3 } else { 1 };
-    let client = HostBudgetLayer::new(hosts.clone()).layer(site);
+    let client = HostBudgetLayer::new(hosts.clone()).layer(site.clone());
     let retry = RetryAfterLayer::new(hosts.clone()).attempts(number(attempts));
     let client = retry.layer(client);
     let mut tasks = Vec::new();
@@ -171,13 +165,8 @@ async fn visit(plan: &Plan) -> (Vec<Arrival>, (u64, u64)) {
                 .header(header::AUTHORIZATION, "k")
                 .extension(Purpose::Api(api.clone()));
         }
-        let request = request.body(Empty::new()).expect("a request");
-        let visit = client.clone().oneshot(request);
-        let read = async move {
-            if let Ok(response) = visit.await {
-                let _ = response.into_body().collect().await;
-            }
-        };
+        let request = request.body(Empty::<Bytes>::new()).expect("a request");
+        let read = fetch(client.clone(), request);
         let give_up = asked.give_up.map(Duration::from_secs_f64);
         tasks.push(tokio::spawn(async move {
             let _ = tokio::time::timeout(give_up.unwrap_or(Duration::MAX), read).await;
@@ -189,80 +178,39 @@ async fn visit(plan: &Plan) -> (Vec<Arrival>, (u64, u64)) {
         task.await.expect("callers do not panic");
     }
     let totals = hosts.totals();
-    let seen = arrivals.lock().expect("nobody panics").clone();
-    (seen, (totals.in_flight, totals.waiting))
-}
-
-async fn answer(
-    start: Instant,
-    arrivals: Arc<Mutex<Vec<Arrival>>>,
-    number: usize,
-    asked: Asked,
-) -> Result<Response<Late>, BoxError> {
-    let index = {
-        let mut arrivals = arrivals.lock().expect("nobody panics");
-        arrivals.push(Arrival {
+    let numbers = numbers.lock().expect("nobody panics");
+    let entries = site.log().entries();
+    let seconds = |time: Duration| time.as_secs_f64();
+    let seen = entries
+        .iter()
+        .zip(&*numbers)
+        .map(|(entry, &number)| ObservedRequest {
             number,
-            api: asked.api,
-            at: start.elapsed().as_secs_f64(),
-            head: None,
-            end: None,
+            api: plan.asked[number].api,
+            at: seconds(entry.at),
+            head: entry.answered.map(seconds),
+            end: entry.ended.map(seconds),
         });
-        arrivals.len() - 1
+    (seen.collect(), (totals.in_flight, totals.waiting))
+}
+
+/// The answer to a request, whose body has no bytes and ends when its time has come.
+fn answer(asked: &Asked) -> Answer {
+    let answer = match asked.answer {
+        (status, Some(wait)) => Answer::retry_after(status, wait.into()),
+        (status, None) => Answer::status(status),
     };
-    let ending = Ending(start, Arc::clone(&arrivals), index);
-    sleep(Duration::from_secs_f64(asked.latency)).await;
-    arrivals.lock().expect("nobody panics")[index].head = Some(start.elapsed().as_secs_f64());
-    let (status, wait) = asked.answer;
-    let mut response = Response::builder().status(status);
-    if let Some(wait) = wait {
-        response = response.header(header::RETRY_AFTER, wait);
-    }
-    let body = Late {
-        sleep: Box::pin(sleep(Duration::from_secs_f64(asked.body))),
-        ending: Some(ending),
-    };
-    Ok(response.body(body)?)
+    let answer = answer.after(Duration::from_secs_f64(asked.latency));
+    let end = Duration::from_secs_f64(asked.body);
+    answer.ends_after(end).chunked()
 }
 
-/// Writes the end down, however it comes.
-struct Ending(Instant, Arc<Mutex<Vec<Arrival>>>, usize);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let end = self.0.elapsed().as_secs_f64();
-        if let Ok(mut arrivals) = self.1.lock() {
-            arrivals[self.2].end = Some(end);
-        }
-    }
-}
-
-/// A body that ends when its time has come.
-struct Late {
-    sleep: Pin<Box<Sleep>>,
-    ending: Option<Ending>,
-}
-
-impl Body for Late {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        task: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        std::task::ready!(self.sleep.as_mut().poll(task));
-        self.ending = None;
-        Poll::Ready(None)
-    }
-}
-
-fn judge(plan: &Plan, arrivals: &[Arrival], left: (u64, u64)) -> Result<(), String> {
+fn judge(plan: &Plan, arrivals: &[ObservedRequest], left: (u64, u64)) -> Result<(), String> {
     if left != (0, 0) {
         return Err(format!("{left:?} are left under way and waiting"));
     }
     pauses_hold(plan, arrivals)?;
-    let api: Vec<&Arrival> = arrivals.iter().filter(|a| a.api).collect();
+    let api: Vec<&ObservedRequest> = arrivals.iter().filter(|a| a.api).collect();
     let interval = f64::from(plan.per) / f64::from(plan.requests);
     for (first, one) in api.iter().enumerate() {
         for (last, other) in api.iter().enumerate().skip(first) {
@@ -285,7 +233,7 @@ fn judge(plan: &Plan, arrivals: &[Arrival], left: (u64, u64)) -> Result<(), Stri
         }
     }
     slower_afterwards(plan, arrivals, &api, interval)?;
-    let pages: Vec<&Arrival> = arrivals.iter().filter(|a| !a.api).collect();
+    let pages: Vec<&ObservedRequest> = arrivals.iter().filter(|a| !a.api).collect();
     for pair in pages.windows(2) {
         let end = pair[0].end.unwrap_or(f64::INFINITY);
         if pair[1].at - end < 1.0 - EPSILON {
@@ -296,9 +244,9 @@ fn judge(plan: &Plan, arrivals: &[Arrival], left: (u64, u64)) -> Result<(), Stri
         }
     }
     if !plan.retries {
-        for line in [&api, &pages] {
-            let asked = |a: &&Arrival| plan.asked[a.number].at;
-            if !line.iter().map(asked).is_sorted() {
+        for queue in [&api, &pages] {
+            let asked = |a: &&ObservedRequest| plan.asked[a.number].at;
+            if !queue.iter().map(asked).is_sorted() {
                 return Err(String::from("not first come, first served"));
             }
         }
@@ -309,7 +257,7 @@ fn judge(plan: &Plan, arrivals: &[Arrival], left: (u64, u64)) -> Result<(), Stri
 /// The head of an answer that complains, and how long it asks to be left alone.
 fn complaints<'a>(
     plan: &'a Plan,
-    arrivals: &'a [Arrival],
+    arrivals: &'a [ObservedRequest],
 ) -> impl Iterator<Item = (f64, f64)> + 'a {
     arrivals.iter().filter_map(|arrival| {
         let default = match plan.asked[arrival.number].answer {
@@ -321,7 +269,7 @@ fn complaints<'a>(
     })
 }
 
-fn pauses_hold(plan: &Plan, arrivals: &[Arrival]) -> Result<(), String> {
+fn pauses_hold(plan: &Plan, arrivals: &[ObservedRequest]) -> Result<(), String> {
     for (head, wait) in complaints(plan, arrivals) {
         let leak = arrivals
             .iter()
@@ -336,8 +284,8 @@ fn pauses_hold(plan: &Plan, arrivals: &[Arrival]) -> Result<(), String> {
 /// From a complaint to a minute after its pause at least, the API is spaced at half its rate, without a burst.
 fn slower_afterwards(
     plan: &Plan,
-    arrivals: &[Arrival],
-    api: &[&Arrival],
+    arrivals: &[ObservedRequest],
+    api: &[&ObservedRequest],
     interval: f64,
 ) -> Result<(), String> {
     for (head, wait) in complaints(plan, arrivals) {

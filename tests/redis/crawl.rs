@@ -1,11 +1,11 @@
 //! The `crawl` example in two processes that name one server: the site sees one visitor.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use etiquette_examples::{crawl, site};
-use etiquette_tests::promises;
+use etiquette_tests::{process, promises};
 
 use crate::server::Server;
 
@@ -34,11 +34,8 @@ impl Crawler {
             "crawl {site} --redis {} --allow-private --delay 0.2 --quiet",
             server.url()
         );
-        let process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "crawl::crawler", "--nocapture"])
+        let process = process::test("crawl::crawler")
             .env("ETIQUETTE_CRAWLER", words)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
             .spawn();
         Self(process.unwrap())
     }

@@ -4,14 +4,14 @@
 //! The test runs for 10 s. `ETIQUETTE_FAULTS=60 cargo test -p etiquette-tests --test redis faults` runs it longer.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use etiquette_tests::promises;
 use etiquette_tests::site::{Answer, Script, Site};
+use etiquette_tests::{process, promises};
 use http::Request;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
@@ -88,8 +88,7 @@ struct Workers(Vec<Child>);
 
 impl Workers {
     fn start(task: &str) -> Child {
-        Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "faults::worker"])
+        process::test("faults::worker")
             .env("ETIQUETTE_WORKER", task)
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -2,12 +2,14 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use etiquette_tests::client::get;
+use etiquette_tests::process;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Empty};
@@ -67,8 +69,8 @@ where
     let mut at = 0;
     while let Some(frame) = body.frame().await {
         let chunk = frame.unwrap().into_data().unwrap();
-        for (place, &found) in chunk.iter().enumerate() {
-            assert_eq!(found, byte(at + place), "byte {}", at + place);
+        for (offset, &found) in chunk.iter().enumerate() {
+            assert_eq!(found, byte(at + offset), "byte {}", at + offset);
         }
         at += chunk.len();
     }
@@ -114,11 +116,7 @@ fn reader() {
             });
             let layer = ConditionalCacheLayer::new().max_body(HELD).store(store);
             let client = layer.layer(site);
-            let get = || {
-                Request::get("http://site.example/large")
-                    .body(Empty::new())
-                    .unwrap()
-            };
+            let get = || get("http://site.example/large");
             let before = peak();
             for _ in 0..2 {
                 let response = client.clone().oneshot(get()).await.unwrap();
@@ -143,13 +141,12 @@ async fn large_bodies_stream_without_being_held() {
     let Some(server) = Server::given_or_started() else {
         return;
     };
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "large::reader", "--nocapture"])
+    let output = process::test("large::reader")
         .env(
             "ETIQUETTE_LARGE_BODY",
             format!("{} {}", server.url(), server.namespace()),
         )
-        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

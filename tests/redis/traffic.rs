@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use etiquette_tests::site::{Answer, Site};
+use etiquette_tests::client::{fetch, get, identity_builder};
+use etiquette_tests::site::{Answer, Site, SiteService};
 use http::{Request, Response};
-use http_body_util::{BodyExt, Empty};
-use tower::{Layer, ServiceExt, service_fn};
+use http_body_util::Empty;
+use tower::{Layer, ServiceExt};
 use tower_etiquette::client::Client;
-use tower_etiquette::conditional_cache::ConditionalCacheLayer;
-use tower_etiquette::{BoxError, HostBudgetLayer, HostPolicy, Hosts, Identity, Purpose, Session};
+use tower_etiquette::conditional_cache::{ConditionalCache, ConditionalCacheLayer};
+use tower_etiquette::{HostBudgetLayer, HostPolicy, Hosts, Purpose, Session};
 use tower_etiquette_redis::RedisStore;
 
 use crate::server::Server;
@@ -62,10 +63,7 @@ async fn store(server: &Server) -> RedisStore {
 
 /// A client that shares everything that can be shared.
 fn client(store: &RedisStore) -> Client {
-    let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html")
-        .user_token("Example-User")
-        .build()
-        .unwrap();
+    let identity = identity_builder().user_token("Example-User").build();
     let policy = HostPolicy::new()
         .min_delay(Duration::from_millis(20))
         .latency_factor(0);
@@ -74,7 +72,7 @@ fn client(store: &RedisStore) -> Client {
         .store(Arc::new(store.clone()))
         .build();
     let rules = Arc::new(store.clone());
-    Client::builder(identity)
+    Client::builder(identity.unwrap())
         .hosts(hosts)
         .store(store.clone())
         .stack(|stack| stack.robots(|robots| robots.store(rules)))
@@ -120,7 +118,7 @@ async fn of_a_user_fetch_the_server_learns_the_host_and_its_rules_only() {
     }
     let pages = site.log().pages();
     assert_eq!(pages.len(), 2, "the second and third came from the session");
-    // What is told off the request's path is told by then.
+    // What is written off the request's path is written by then.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let commands = monitor.commands(&server);
     for command in &commands {
@@ -200,14 +198,10 @@ async fn a_pause_costs_each_process_one_question_at_its_end() {
     };
     let pause = Duration::from_secs(2);
     let store = store(&server).await;
-    let site = service_fn(|request: Request<Empty<Bytes>>| async move {
-        let response = if request.uri().path() == "/busy" {
-            Response::builder().status(429).header("retry-after", "2")
-        } else {
-            Response::builder()
-        };
-        response.body(Empty::<Bytes>::new())
-    });
+    let site = Site::builder()
+        .at("/busy", Answer::retry_after(429, pause.as_secs()))
+        .otherwise(Answer::status(200))
+        .in_process();
     let policy = HostPolicy::new()
         .min_delay(Duration::from_secs(1))
         .latency_factor(0)
@@ -217,12 +211,9 @@ async fn a_pause_costs_each_process_one_question_at_its_end() {
             .policy(policy.clone())
             .store(Arc::new(store.clone()))
             .build();
-        HostBudgetLayer::new(hosts).layer(site)
+        HostBudgetLayer::new(hosts).layer(site.clone())
     };
-    let get = |path: &str| {
-        let url = format!("http://site.example{path}");
-        Request::get(url).body(Empty::new()).unwrap()
-    };
+    let get = |path: &str| get(&format!("http://site.example{path}"));
     let processes: Vec<_> = (0..4).map(|_| client()).collect();
     let busy = processes[0].clone().oneshot(get("/busy")).await.unwrap();
     assert_eq!(busy.status(), 429);
@@ -244,7 +235,7 @@ async fn a_pause_costs_each_process_one_question_at_its_end() {
     assert!(paused.elapsed() + Duration::from_millis(20) >= pause);
     drop(first);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    // One question of each process and one answer told; whoever comes within the time that an answer takes asks again.
+    // One question of each process and one report of an answer; whoever comes within the time that an answer takes asks again.
     let asked = scripts(&server) - before;
     assert!((2..=4 * 2 + 1).contains(&asked), "{asked} questions");
     println!("{asked} questions of 4 processes with 10 waiting in each");
@@ -253,30 +244,17 @@ async fn a_pause_costs_each_process_one_question_at_its_end() {
 /// A response that one process stored is a hit for another one, is validated for all, and is gone for all.
 #[tokio::test]
 async fn responses_are_found_validated_and_outdated_across_processes() {
-    use std::sync::atomic::{AtomicU32, Ordering};
     let Some(server) = Server::start(&[]) else {
         return;
     };
-    let asked = Arc::new(AtomicU32::new(0));
-    let conditional = Arc::new(AtomicU32::new(0));
-    let counts = (Arc::clone(&asked), Arc::clone(&conditional));
-    let site = service_fn(move |request: Request<Empty<Bytes>>| {
-        counts.0.fetch_add(1, Ordering::SeqCst);
-        let known = request.headers().contains_key("if-none-match");
-        counts.1.fetch_add(u32::from(known), Ordering::SeqCst);
-        let fresh = if request.uri().path() == "/fresh" {
-            "max-age=600"
-        } else {
-            "no-cache"
-        };
-        let response = Response::builder()
-            .status(if known { 304 } else { 200 })
-            .header("cache-control", fresh)
-            .header("etag", "\"a\"");
-        let body = if known { "" } else { "page" };
-        let body = http_body_util::Full::<Bytes>::from(body);
-        std::future::ready(Ok::<_, BoxError>(response.body(body).unwrap()))
-    });
+    let page = |cache_control: &str| {
+        let page = Answer::status(200).header("cache-control", cache_control);
+        page.etag("\"a\"").body("page")
+    };
+    let site = Site::builder()
+        .at("/fresh", page("max-age=600"))
+        .otherwise(page("no-cache"))
+        .in_process();
     let store = || RedisStore::builder(server.url()).build().unwrap();
     let process = || {
         ConditionalCacheLayer::new()
@@ -287,15 +265,12 @@ async fn responses_are_found_validated_and_outdated_across_processes() {
     let ask = async |process: &_, method: &str, path: &str| {
         let url = format!("http://site.example{path}");
         let request = Request::builder().method(method).uri(url);
-        let request = request.body(Empty::new()).unwrap();
-        let process: &tower_etiquette::conditional_cache::ConditionalCache<_, RedisStore> = process;
-        let response = process.clone().oneshot(request).await.unwrap();
-        let body = response.into_body().collect().await.unwrap();
-        let counts = (
-            asked.load(Ordering::SeqCst),
-            conditional.load(Ordering::SeqCst),
-        );
-        (body.to_bytes(), counts)
+        let request = request.body(Empty::<Bytes>::new()).unwrap();
+        let process: &ConditionalCache<SiteService, RedisStore> = process;
+        let page = fetch(process.clone(), request).await.unwrap();
+        let seen = site.log().entries();
+        let conditional = seen.iter().filter(|entry| entry.is_conditional()).count();
+        (page.body, (seen.len(), conditional))
     };
     let page = Bytes::from_static(b"page");
     assert_eq!(ask(&one, "GET", "/fresh").await, (page.clone(), (1, 0)));

@@ -5,6 +5,7 @@
 pub mod client;
 pub mod folder;
 pub mod paused;
+pub mod process;
 pub mod promises;
 pub mod random;
 pub mod site;

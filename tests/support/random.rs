@@ -12,7 +12,7 @@ impl Random {
         Self(seed.max(1))
     }
 
-    /// The next number below `limit`.
+    /// The next number below `limit`, which is not zero.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! What the layers tell each other about a request on its way in.
+//! What the layers share about a request on its way in.
 //!
 //! The layers never import each other. They meet here, in [`Facts`](crate::Facts) and in the state of the hosts.
 
@@ -14,7 +14,7 @@ use http::{Extensions, Request};
 use crate::start_check::StartCheck;
 use crate::visit::Visit;
 
-/// What the layers tell each other about a request. One extension, so that it costs one allocation.
+/// What the layers share about a request. One extension, so that it costs one allocation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
     /// Who is asking: the one source of the token that robots.txt is asked for.
@@ -63,7 +63,7 @@ impl Visit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AtAddress(pub(crate) IpAddr);
 
-/// A few `Hosts`, by their numbers. More than four are not told apart; nobody stacks that many budgets.
+/// A few `Hosts`, by their numbers. More than four are not distinguished; nobody stacks that many budgets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostsSet([u32; 4]);
 

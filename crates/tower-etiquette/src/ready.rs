@@ -1,4 +1,4 @@
-//! Calling an inner service, and reading what it answers.
+//! Calling an inner service, and reading its response.
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -24,7 +24,8 @@ pub struct Arrival {
     pub host: String,
     /// The header fields.
     pub headers: HeaderMap,
-    /// What travels with a request inside the process; empty over a socket.
+    /// What travels with a request inside the process; empty over a socket. It goes with the request, and is not in the
+    /// log: the layers may keep stores alive with it.
     pub extensions: Extensions,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use http::{Extensions, HeaderMap, Method, StatusCode, Uri, Version, header};
+use http::{HeaderMap, Method, StatusCode, Uri, Version, header};
 use tokio::time::Instant;
 
 use super::answer::Arrival;
@@ -55,8 +55,6 @@ pub struct Entry {
     pub host: String,
     /// The header fields of the request.
     pub headers: HeaderMap,
-    /// What travelled with the request inside the process; empty over a socket.
-    pub extensions: Extensions,
     /// The status of the answer, once there is one.
     pub status: Option<StatusCode>,
     /// The header fields of the answer.
@@ -88,7 +86,6 @@ impl Entry {
             target: target.to_owned(),
             host: "localhost".to_owned(),
             headers: HeaderMap::new(),
-            extensions: Extensions::new(),
             status: None,
             answer: HeaderMap::new(),
             answered: None,
@@ -286,7 +283,6 @@ impl Log {
             uri: arrival.uri.clone(),
             host: arrival.host.clone(),
             headers: arrival.headers.clone(),
-            extensions: arrival.extensions.clone(),
             ..Entry::new(at, &arrival.target)
         };
         seen.entries.push(entry);

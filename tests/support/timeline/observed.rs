@@ -92,8 +92,8 @@ pub struct RefusedRequest {
 }
 
 impl ObservedRequest {
-    /// The same request in words of a timeline.
-    pub(super) fn of(entry: &Entry) -> Self {
+    /// The same request in words of a timeline, as a part of `group`.
+    pub(super) fn of(entry: &Entry, group: Option<Group>) -> Self {
         let scheme = entry.uri.scheme_str().unwrap_or("http");
         let user_agent = entry.headers.get(http::header::USER_AGENT);
         Self {
@@ -101,7 +101,7 @@ impl ObservedRequest {
             host: normal(&entry.host, scheme),
             path: entry.path().to_owned(),
             user_agent: user_agent.map(|name| String::from_utf8_lossy(name.as_bytes()).into()),
-            group: entry.extensions.get().cloned(),
+            group,
             head: entry.answered.map(|at| at.as_secs_f64()),
             status: entry.status.map_or(0, |status| status.as_u16()),
             end: entry.ended.map(|at| at.as_secs_f64()),

@@ -1,11 +1,12 @@
 //! The origin of a timeline: the first rule of the row that fits a request answers it.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
+use super::observed::{Group, ObservedRequest};
 use super::scenario::{Scenario, normal};
 use crate::site::{Answer, Arrival, Script, Site, SiteService};
 
@@ -19,20 +20,48 @@ struct Rules {
     arrived: Mutex<HashMap<String, u64>>,
 }
 
-/// The site of `scenario`, whose clock shows `wall` at the start.
-///
-/// # Errors
-/// When the row does not say how long the origin takes.
-pub(super) fn origin(scenario: &Scenario, wall: SystemTime) -> Result<SiteService, String> {
-    let rules = Rules {
-        wall,
-        rules: scenario.origin.clone(),
-        latency: scenario.required("latency")?,
-        body_time: scenario.required("body_time")?,
-        arrived: Mutex::default(),
-    };
-    let script = Script::call(move |arrival| rules.answer(arrival));
-    Ok(Site::builder().otherwise(script).in_process())
+/// The origin, and what it saw.
+pub(super) struct Origin {
+    pub(super) site: SiteService,
+    /// The group of each request, in the order of arrival.
+    groups: Arc<Mutex<Vec<Option<Group>>>>,
+}
+
+impl Origin {
+    /// The origin of `scenario`, whose clock shows `wall` at the start.
+    ///
+    /// # Errors
+    /// When the row does not say how long it takes to answer.
+    pub(super) fn new(scenario: &Scenario, wall: SystemTime) -> Result<Self, String> {
+        let rules = Rules {
+            wall,
+            rules: scenario.origin.clone(),
+            latency: scenario.required("latency")?,
+            body_time: scenario.required("body_time")?,
+            arrived: Mutex::default(),
+        };
+        let groups: Arc<Mutex<Vec<Option<Group>>>> = Arc::default();
+        let script = {
+            let groups = Arc::clone(&groups);
+            Script::call(move |arrival| {
+                let group = arrival.extensions.get().cloned();
+                groups.lock().expect("nothing panics under it").push(group);
+                rules.answer(arrival)
+            })
+        };
+        let site = Site::builder().otherwise(script).in_process();
+        Ok(Self { site, groups })
+    }
+
+    /// What arrived so far.
+    pub(super) fn requests(&self) -> Vec<ObservedRequest> {
+        let groups = self.groups.lock().expect("nothing panics under it");
+        let entries = self.site.log().entries();
+        let requests = entries.iter().zip(groups.iter().cloned());
+        requests
+            .map(|(entry, group)| ObservedRequest::of(entry, group))
+            .collect()
+    }
 }
 
 impl Rules {

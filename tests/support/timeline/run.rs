@@ -19,12 +19,11 @@ use tower_etiquette::{
 
 use super::arrangement::{Arrangement, Nodes};
 use super::caller::{Caller, CallerLog, Client, boxed};
-use super::observed::{Group, Observed, ObservedRequest};
-use super::origin::origin;
+use super::observed::{Group, Observed};
+use super::origin::Origin;
 use super::scenario::{Scenario, Submit};
 use crate::client::identity_builder;
 use crate::paused;
-use crate::site::SiteService;
 use crate::vectors::{number, text, unknown};
 
 /// The start of all timelines: 2026-11-30 22:00:00.
@@ -57,7 +56,7 @@ struct Run<'a> {
     arrangement: Arrangement,
     nodes: Option<&'a dyn Nodes>,
     policy: HostPolicy,
-    site: SiteService,
+    origin: Origin,
     clock: Arc<PausedClock>,
     start: Instant,
     hosts: Vec<Hosts>,
@@ -85,7 +84,7 @@ impl<'a> Run<'a> {
             arrangement,
             nodes,
             policy: policy(scenario, arrangement)?,
-            site: origin(scenario, wall)?,
+            origin: Origin::new(scenario, wall)?,
             clock,
             start: Instant::now(),
             hosts: Vec::new(),
@@ -220,9 +219,8 @@ impl<'a> Run<'a> {
                 (sum.0 + totals.in_flight, sum.1 + totals.waiting)
             });
         let callers = std::mem::take(&mut *self.callers.lock().unwrap());
-        let requests = self.site.log().entries();
         Ok(Observed {
-            requests: requests.iter().map(ObservedRequest::of).collect(),
+            requests: self.origin.requests(),
             completed: callers.completed,
             refusals: callers.refusals,
             backoff_levels,
@@ -303,7 +301,7 @@ impl<'a> Run<'a> {
     }
 
     fn client(&mut self, shared: &Hosts, node: u64) -> Client {
-        let mut client = boxed(self.site.clone());
+        let mut client = boxed(self.origin.site.clone());
         let mut budget_hosts = shared.clone();
         for layer in self.arrangement.layers.iter().rev() {
             let hosts = if self.arrangement.shared {

@@ -24,7 +24,7 @@ impl AcceptLayer {
         }
     }
 
-    /// Drops answers of types that were not asked for, before their body is read. Off by default.
+    /// Drops responses of types that were not asked for, before their body is read. Off by default.
     #[must_use]
     pub fn refuse_others(mut self, yes: bool) -> Self {
         self.config.refuse_others = yes;

@@ -20,15 +20,6 @@ pub(super) struct CacheContext<St> {
     pub(super) partition: Partition<St>,
 }
 
-impl<St> Clone for CacheContext<St> {
-    fn clone(&self) -> Self {
-        Self {
-            cache: Arc::clone(&self.cache),
-            partition: self.partition.clone(),
-        }
-    }
-}
-
 impl<St: ResponseStore> CacheContext<St> {
     pub(super) fn new(cache: &Arc<Cache<St>>, parts: &Parts, key: ResponseKey) -> Self {
         Self {

@@ -57,13 +57,13 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
         Self { config }
     }
 
-    /// Keeps responses in `store`.
+    /// Stores responses in `store`.
     #[must_use]
     pub fn store<Other: ResponseStore>(self, store: Other) -> ConditionalCacheLayer<Other> {
         self.with_store(Arc::new(store))
     }
 
-    /// Keeps responses in a store that others hold too.
+    /// Stores responses in a store that others hold too.
     #[must_use]
     pub fn with_store<Other: ResponseStore>(
         self,

@@ -24,11 +24,9 @@ use super::lookup::Plan;
 use super::origin::{
     Fetch, InnerService, Upstream, forward, forward_head, revalidate_in_background,
 };
-use super::singleflight::Entry;
 use super::store::MemoryStore;
 use crate::context::Context as RequestContext;
 use crate::events;
-use crate::flight::Flight;
 use crate::macros::{inner_accessors, service_constructors};
 use crate::{BoxError, Facts};
 
@@ -94,21 +92,18 @@ where
         };
         let context = CacheContext::new(cache, &parts, key);
         let variants = match look_in_memory(&context, &mut parts) {
-            Lookup::Hit(response) => {
+            Ok(response) => {
                 tell(parts.uri.host(), &response);
                 return ResponseFuture::ready(response);
             }
-            Lookup::Variants(variants) => Some(variants),
-            Lookup::Pending => None,
+            Err(variants) => variants,
         };
         let (config, upstream) = (Arc::clone(&self.config), upstream());
         ResponseFuture::waiting(async move {
-            let host = parts
-                .uri
-                .host()
-                .filter(|_| events::ENABLED)
-                .map(str::to_owned);
-            let response = serve(&config, context, upstream, parts, variants).await?;
+            let host = events::ENABLED
+                .then(|| parts.uri.host().map(str::to_owned))
+                .flatten();
+            let response = serve(&config, Arc::new(context), upstream, parts, variants).await?;
             tell(host.as_deref(), &response);
             Ok(response)
         })
@@ -126,36 +121,33 @@ fn key_of<B: Body>(request: &Request<B>) -> Option<ResponseKey> {
     fits.then(|| ResponseKey::of(request.uri())).flatten()
 }
 
-/// What a store that does not have to wait knows of a request.
-enum Lookup {
-    Hit(Response<ResponseBody>),
-    Variants(Vec<Variant>),
-    Pending,
-}
-
-/// Most responses are in memory: they need neither a task switch nor a box.
-fn look_in_memory<St: ResponseStore>(context: &CacheContext<St>, parts: &mut Parts) -> Lookup {
+/// The response to a request that a store in memory satisfies, as most do: they need neither a task switch nor a box.
+/// Otherwise what is stored, if the store said so at once.
+fn look_in_memory<St: ResponseStore>(
+    context: &CacheContext<St>,
+    parts: &mut Parts,
+) -> Result<Response<ResponseBody>, Option<Vec<Variant>>> {
     let now = context.now();
     let variants = {
         let lookup = pin!(context.lookup(parts, &now));
         match lookup.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(variants) => variants,
-            Poll::Pending => return Lookup::Pending,
+            Poll::Pending => return Err(None),
         }
     };
     if let Plan::Reuse(selected) = context.select(parts, &variants, &now)
         && selected.revalidate.is_none()
         && let Some(body) = selected.body_in_memory()
     {
-        return Lookup::Hit(selected.respond(body, &now));
+        return Ok(selected.respond(body, &now));
     }
-    Lookup::Variants(variants)
+    Err(Some(variants))
 }
 
 /// Satisfies a request from the store or from the origin (RFC 9111, 4).
 async fn serve<St: ResponseStore>(
     config: &CacheConfig<St>,
-    context: CacheContext<St>,
+    context: Arc<CacheContext<St>>,
     mut upstream: impl Upstream,
     mut parts: Parts,
     mut found: Option<Vec<Variant>>,
@@ -187,31 +179,17 @@ async fn serve<St: ResponseStore>(
                 };
                 if selected.revalidate.is_some() {
                     let variant = selected.variant.clone();
-                    revalidate_in_background(context, background, upstream, parts, variant);
+                    revalidate_in_background(&context, background, upstream, parts, variant);
                 }
                 return Ok(response);
             }
         };
         if parts.method == Method::HEAD {
-            return forward_head(context, upstream, parts, forwarding.reason, &variants).await;
+            return forward_head(&context, upstream, parts, forwarding.reason, &variants).await;
         }
-        let collapsing = context.collapsing(&parts, &forwarding, alone);
-        let stale_if_error = forwarding.stale_if_error;
-        let fetch = Fetch::new(context.clone(), parts.clone(), forwarding, &variants);
-        let flights = context.flights();
-        let entry = flights.enter(&context.partition.key, collapsing, |guard| {
-            Flight::new(fetch.run(upstream.fork(), guard))
-        });
-        let response = match entry {
-            Entry::Leader(flight) => context.lead(flight.await?, &parts, &mut lost).await?,
-            Entry::Follower(flight) => {
-                context
-                    .follow(flight.await?, &parts, stale_if_error)
-                    .await?
-            }
-            Entry::Reader(tee) => context.read_along(&tee, &parts).await,
-        };
-        if let Some(response) = response {
+        let fetch = Fetch::new(Arc::clone(&context), parts.clone(), forwarding, &variants);
+        let response = context.collapse(fetch, &mut upstream, &parts, alone, &mut lost);
+        if let Some(response) = response.await? {
             return Ok(response);
         }
         // The store may have what others brought; if not, this caller makes a request of its own.

@@ -1,5 +1,5 @@
 //! Checksums of bodies and of values in the database. The database itself checks its own after a crash only, and a byte
-//! that has changed on the disk must not become an answer.
+//! that has changed on the disk must not become a response.
 
 /// The value behind its checksum.
 pub(super) fn seal(value: &[u8]) -> Vec<u8> {
@@ -37,11 +37,11 @@ mod tests {
     fn each_byte_counts() {
         let body: Vec<u8> = (0..100).collect();
         let sum = checksum(&body);
-        for place in 0..body.len() {
+        for at in 0..body.len() {
             let mut damaged = body.clone();
-            damaged[place] ^= 1;
-            assert_ne!(checksum(&damaged), sum, "{place}");
-            assert_ne!(checksum(&body[..place]), sum, "{place}");
+            damaged[at] ^= 1;
+            assert_ne!(checksum(&damaged), sum, "{at}");
+            assert_ne!(checksum(&body[..at]), sum, "{at}");
         }
     }
 
@@ -50,11 +50,11 @@ mod tests {
         let value = b"a value of some length";
         let whole = seal(value);
         assert_eq!(unseal(&whole), Some(&value[..]));
-        for place in 0..whole.len() {
+        for at in 0..whole.len() {
             let mut damaged = whole.clone();
-            damaged[place] ^= 0x10;
-            assert_eq!(unseal(&damaged), None, "{place}");
-            assert_eq!(unseal(&whole[..place]), None, "{place}");
+            damaged[at] ^= 0x10;
+            assert_eq!(unseal(&damaged), None, "{at}");
+            assert_eq!(unseal(&whole[..at]), None, "{at}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl Worker {
             self.ended = self.store.inner.pauses.may_end(failed);
             let waiting = mem::take(&mut self.waiting);
             if self.ended {
-                // Whoever is told may open the folder anew at once.
+                // Whoever is notified may open the folder anew at once.
                 drop(self);
                 return notify(waiting, &done);
             }
@@ -72,7 +72,7 @@ impl Drop for Worker {
         if !self.ended {
             let mut state = self.store.inner.pauses.lock();
             state.writing = false;
-            // They hear that nobody writes any more.
+            // Dropping their senders ends their waiting with an error.
             state.waiting.clear();
         }
     }

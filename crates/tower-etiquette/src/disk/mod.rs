@@ -35,12 +35,12 @@
 //!
 //! **One process.** A second one that opens the folder is refused with [`DiskError::InUse`].
 //!
-//! **Not kept**: answers that were selected by a Cookie or an Authorization, since the folder would hold the secret;
+//! **Not kept**: responses that were selected by a Cookie or an Authorization, since the folder would hold the secret;
 //! anything of a user fetch but its host's pause; runs of failures or refusals that have not led to a pause yet.
 //!
 //! An error of the folder, such as a full disk, never fails a request: it is a miss. The database is then opened anew, at
 //! most every 10 s, until it can be used again, and a pause that could not be written holds for as long as the process;
-//! [`DiskStore::on_error`] tells of it.
+//! [`DiskStore::on_error`] reports it.
 
 mod checksum;
 mod database;

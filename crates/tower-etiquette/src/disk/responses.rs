@@ -79,10 +79,10 @@ impl ResponseStore for DiskStore {
         self.work("update a response", move |inner| {
             let secret = head.selecting().holds_credentials();
             inner.change(&key, |records| {
-                let Some(place) = records.iter().position(|r| *r.head.selecting() == old) else {
+                let Some(at) = records.iter().position(|r| *r.head.selecting() == old) else {
                     return;
                 };
-                let mut record = records.remove(place);
+                let mut record = records.remove(at);
                 records.retain(|other| other.head.selecting() != head.selecting());
                 record.bytes = head.encode().len();
                 record.head = head;

@@ -59,8 +59,8 @@ const ROBOTS_REFUSED: Metric = counts(
     "pages refused for robots.txt",
 );
 const CACHE: Metric = counts(
-    "etiquette_cache_answers_total",
-    "answers that went through the cache",
+    "etiquette_cache_responses_total",
+    "responses that went through the cache",
 );
 const STORE: Metric = counts(
     "etiquette_store_failures_total",

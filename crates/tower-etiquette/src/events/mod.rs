@@ -42,7 +42,7 @@
 //! | `etiquette_retries_total` | counter | `cause` | requests sent again |
 //! | `etiquette_robots_fetches_total` | counter | `outcome` | fetches of robots.txt |
 //! | `etiquette_robots_refused_total` | counter | `reason` | pages refused for robots.txt |
-//! | `etiquette_cache_answers_total` | counter | `result` | answers that went through the cache |
+//! | `etiquette_cache_responses_total` | counter | `result` | responses that went through the cache |
 //! | `etiquette_store_failures_total` | counter | `store` | operations of a store that failed |
 //!
 //! No metric has the host as a label: a crawl has too many of them. `HostsBuilder::label_hosts` adds `host` to those of
@@ -52,7 +52,7 @@
 //! | field | words |
 //! | --- | --- |
 //! | `reason` of a host | `paused`, `queue_full`, `hosts_full`, `unread_body_timeout`, `crawl_delay_too_long`, `blocked` |
-//! | `cause` | `throttled`, `unavailable`, `failed`, `refused`; `asked` for a Retry-After on any other answer; `shared` for what another process learnt |
+//! | `cause` | `throttled`, `unavailable`, `failed`, `refused`; `asked` for a Retry-After on any other response; `shared` for what another process learnt |
 //! | `outcome` | `rules`, `none`, `closed`, `unchanged`, `unreachable`, `not_admitted`; `stored` where a store knew it |
 //! | `reason` of robots.txt | `disallowed`, `robots_unreachable` |
 //! | `result` | `hit`, `stale`, `revalidated`, `miss`, `collapsed`, `not_stored` |

@@ -40,7 +40,7 @@ impl Facts {
         self.waited
     }
 
-    /// How often the request was sent: 0 for an answer from the cache, more than 1 after retries.
+    /// How often the request was sent: 0 for a response from the cache, more than 1 after retries.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.attempts
@@ -59,7 +59,7 @@ impl Facts {
         !self.user_fetch
     }
 
-    /// Whether the answer may be used to train models, where somebody says so: never for a page that a person asked
+    /// Whether the response may be used to train models, where somebody says so: never for a page that a person asked
     /// for, otherwise what the site wishes. `None` where nobody said anything.
     #[must_use]
     pub fn may_train(&self) -> Option<bool> {
@@ -72,7 +72,7 @@ impl Facts {
         }
     }
 
-    /// What the site wishes to be done with the answer. Absent without a
+    /// What the site wishes to be done with the response. Absent without a
     /// [`PreferencesLayer`](crate::PreferencesLayer) in the stack.
     #[must_use]
     pub fn preferences(&self) -> Option<&Preferences> {
@@ -91,7 +91,7 @@ impl Facts {
         self.pace.as_ref()
     }
 
-    /// What robots.txt said about the request. Absent for answers from `/robots.txt` itself and for an API under a key.
+    /// What robots.txt said about the request. Absent for responses from `/robots.txt` itself and for an API under a key.
     #[must_use]
     pub fn robots(&self) -> Option<&RobotsFacts> {
         self.robots.as_ref()

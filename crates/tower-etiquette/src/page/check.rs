@@ -121,8 +121,8 @@ mod tests {
     async fn what_helps_nobody() {
         let site = |status: u16, body: &'static str| {
             service_fn(move |_: Request<()>| async move {
-                let answer = Response::builder().status(status);
-                answer.body(Full::<bytes::Bytes>::from(body))
+                let response = Response::builder().status(status);
+                response.body(Full::<bytes::Bytes>::from(body))
             })
         };
         let gone = check_published(&identity(), site(404, "")).await;

@@ -157,8 +157,8 @@ mod tests {
             let request = Request::get("/bot.html")
                 .header("accept", "application/json")
                 .header("accept-language", wanted);
-            let answer = page().respond(&request.body(()).unwrap());
-            let headers = answer.headers();
+            let response = page().respond(&request.body(()).unwrap());
+            let headers = response.headers();
             assert_eq!(headers["content-type"], "application/json");
             assert_eq!(headers["content-language"], language.tag());
             assert_eq!(headers["vary"], "accept, accept-language");
@@ -175,7 +175,7 @@ mod tests {
         let request = Request::post("/bot.html").body(()).unwrap();
         assert_eq!(page().respond(&request).status(), 405);
         let request = Request::head("/bot.html").body(()).unwrap();
-        let answer = page().respond(&request);
-        assert_eq!(answer.headers()["vary"], "accept, accept-language");
+        let response = page().respond(&request);
+        assert_eq!(response.headers()["vary"], "accept, accept-language");
     }
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::Use;
 
-/// Reads what sites wish to be done with their answers. See the [module](super).
+/// Reads what sites wish to be done with their responses. See the [module](super).
 #[derive(Clone, Debug, Default)]
 pub struct PreferencesLayer {
     pub(super) config: PreferencesConfig,
@@ -22,14 +22,14 @@ impl PreferencesLayer {
         Self::default()
     }
 
-    /// Declares what answers are used for. Nothing by default.
+    /// Declares what responses are used for. Nothing by default.
     #[must_use]
     pub fn used_for(mut self, uses: impl IntoIterator<Item = Use>) -> Self {
         self.config.uses = uses.into_iter().collect();
         self
     }
 
-    /// Refuses successful answers that the site does not want to be used so. Off by default.
+    /// Refuses successful responses that the site does not want to be used so. Off by default.
     #[must_use]
     pub fn enforce(mut self, yes: bool) -> Self {
         self.config.enforce = yes;

@@ -1,7 +1,7 @@
 //! Refusals as responses, for gateways and axum.
 //!
-//! Below this layer nothing answers with a made-up response: a layer further out would take it for the site's. Outermost,
-//! it turns an error that holds a [`Refusal`] into a problem response (RFC 9457); other errors pass.
+//! Below this layer nothing makes up a response: a layer further out would take it for the site's. Outermost,
+//! it turns an error that holds a [`Refusal`](crate::Refusal) into a problem response (RFC 9457); other errors pass.
 //!
 //! | refusal | status |
 //! |---|---|
@@ -9,12 +9,12 @@
 //! | the host's address is not public | 403 |
 //! | the host's budget or pause | 429 |
 //! | robots.txt is unreachable | 503 |
-//! | the answer's type was not asked for | 406 |
+//! | the response's type was not asked for | 406 |
 //! | nothing is stored, and the site was not to be asked | 504 |
 //! | the request names no site | 400 |
 //!
-//! Each carries `Retry-After` where the time to come back is known, `Proxy-Status` (RFC 9209), which tells it from an
-//! answer of the site, and the [`Refusal`] itself as an extension.
+//! Each carries `Retry-After` where the time to come back is known, `Proxy-Status` (RFC 9209), which tells it from a
+//! response of the site, and the refusal itself as an extension.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {

@@ -213,7 +213,7 @@ impl RetryLoop {
         Ok((service, Some(permit)))
     }
 
-    /// Records an answer under the request's permit, or without one.
+    /// Records what a response says of the host under the request's permit, or without one.
     async fn record(&self, permit: Option<Permit>, started: Instant, answer: HostResponse) {
         let hosts = &self.config.hosts;
         // A budget above has recorded the same pause by the time the next request comes here. Ending it no later, this

@@ -13,7 +13,7 @@ use etiquette_core::decide::robots_txt::{
     FetchFailure, RobotsOutcome, RobotsPolicy, RobotsResponse,
 };
 use etiquette_core::{PurposeKind, Refusal};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body::Body;
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
@@ -39,9 +39,8 @@ pub(super) struct RobotsFetch {
 
 /// What the last response of a fetch came to.
 enum Fetched {
-    Rules(Bytes, HeaderMap),
-    Unavailable(HeaderMap),
-    Closed(StatusCode, HeaderMap),
+    /// What is known now, from a response with these fields; the bytes of a file with rules.
+    Known(RobotsOutcome, HeaderMap, Option<Bytes>),
     NotModified(HeaderMap),
     Failed(FetchFailure, Option<Duration>),
     /// The host's budget let no request start.
@@ -52,9 +51,9 @@ impl Fetched {
     /// The outcome in events.
     fn name(&self) -> &'static str {
         match self {
-            Self::Rules(..) => "rules",
-            Self::Unavailable(_) => "none",
-            Self::Closed(..) => "closed",
+            Self::Known(RobotsOutcome::Rules(_), ..) => "rules",
+            Self::Known(RobotsOutcome::Closed(_), ..) => "closed",
+            Self::Known(..) => "none",
             Self::NotModified(_) => "unchanged",
             Self::Failed(..) => "unreachable",
             Self::NotAdmitted(_) => "not_admitted",
@@ -112,28 +111,9 @@ impl RobotsFetch {
         let now = self.request.config.clock.now().monotonic;
         let record = &mut self.request.slot.lock().record;
         match fetched {
-            Fetched::Rules(bytes, headers) => {
-                let rules = RobotsOutcome::Rules(self.request.parse(&bytes));
-                record.keep(rules, &headers, policy, now, self.epoch);
-                return Ok(Some(bytes));
-            }
-            Fetched::Unavailable(headers) => {
-                record.keep(
-                    RobotsOutcome::Unavailable,
-                    &headers,
-                    policy,
-                    now,
-                    self.epoch,
-                );
-            }
-            Fetched::Closed(status, headers) => {
-                record.keep(
-                    RobotsOutcome::Closed(status),
-                    &headers,
-                    policy,
-                    now,
-                    self.epoch,
-                );
+            Fetched::Known(known, headers, bytes) => {
+                record.keep(known, &headers, policy, now, self.epoch);
+                return Ok(bytes);
             }
             Fetched::NotModified(headers) => record.confirm(&headers, policy, now, self.epoch),
             Fetched::Failed(failure, after) => record.fail(failure, after, now),
@@ -211,8 +191,12 @@ impl RobotsFetch {
                 RobotsResponse::NotModified if hop == 0 => {
                     return Fetched::NotModified(head.headers);
                 }
-                RobotsResponse::Unavailable => return Fetched::Unavailable(head.headers),
-                RobotsResponse::Closed => return Fetched::Closed(head.status, head.headers),
+                RobotsResponse::Unavailable => {
+                    return Fetched::Known(RobotsOutcome::Unavailable, head.headers, None);
+                }
+                RobotsResponse::Closed => {
+                    return Fetched::Known(RobotsOutcome::Closed(head.status), head.headers, None);
+                }
                 RobotsResponse::Redirect(location) => {
                     match redirect_target(&uri, &String::from_utf8_lossy(&location)) {
                         Some(target) => uri = target,
@@ -274,7 +258,10 @@ impl RobotsFetch {
     async fn rules<B: Body>(&self, headers: HeaderMap, body: B) -> Fetched {
         let limit = self.request.config.policy.get_max_bytes();
         match read_up_to(body, limit + 1).await {
-            Ok(bytes) => Fetched::Rules(bytes.into(), headers),
+            Ok(bytes) => {
+                let rules = RobotsOutcome::Rules(self.request.parse(&bytes));
+                Fetched::Known(rules, headers, Some(bytes.into()))
+            }
             Err(_) => Fetched::Failed(FetchFailure::IncompleteBody, None),
         }
     }

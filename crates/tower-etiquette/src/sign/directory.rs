@@ -120,9 +120,9 @@ mod tests {
                 .header(HOST, "WWW.example.com:443");
             directory.respond(&request.body(()).unwrap())
         };
-        let answer = ask(Method::GET, KeyDirectory::PATH);
-        assert_eq!(answer.headers()["content-type"], directory::MEDIA_TYPE);
-        assert!(answer.headers().contains_key("signature"));
+        let response = ask(Method::GET, KeyDirectory::PATH);
+        assert_eq!(response.headers()["content-type"], directory::MEDIA_TYPE);
+        assert!(response.headers().contains_key("signature"));
         let keys = directory::keys(std::str::from_utf8(&directory.body).unwrap()).unwrap();
         assert_eq!(keys, [signer.key().public().clone()]);
         let secret = jwk

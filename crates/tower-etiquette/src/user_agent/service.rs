@@ -138,39 +138,39 @@ mod tests {
             .unwrap()
     }
 
-    /// A site that gives the answers in order and notes what it saw.
+    /// A site that gives the responses in order and notes what it saw.
     #[derive(Clone, Default)]
     struct Site {
-        answers: Arc<Mutex<Vec<(u16, &'static str)>>>,
+        responses: Arc<Mutex<Vec<(u16, &'static str)>>>,
         seen: Arc<Mutex<Vec<HeaderMap>>>,
     }
 
     impl Site {
-        fn new(answers: &[(u16, &'static str)]) -> Self {
-            let answers = answers.iter().rev().copied().collect();
+        fn new(responses: &[(u16, &'static str)]) -> Self {
+            let responses = responses.iter().rev().copied().collect();
             Self {
-                answers: Arc::new(Mutex::new(answers)),
+                responses: Arc::new(Mutex::new(responses)),
                 seen: Arc::default(),
             }
         }
 
-        async fn ask(
+        async fn send(
             &self,
             layer: &UserAgentLayer,
             request: Request<()>,
         ) -> Result<Response<()>, Refusal> {
             let site = service_fn(|request: Request<()>| {
                 self.seen.lock().unwrap().push(request.headers().clone());
-                let (status, target) = self.answers.lock().unwrap().pop().unwrap();
-                let mut answer = Response::new(());
-                *answer.status_mut() = StatusCode::from_u16(status).unwrap();
-                answer
+                let (status, target) = self.responses.lock().unwrap().pop().unwrap();
+                let mut response = Response::new(());
+                *response.status_mut() = StatusCode::from_u16(status).unwrap();
+                response
                     .headers_mut()
                     .insert(LOCATION, target.parse().unwrap());
-                async move { Ok::<_, Infallible>(answer) }
+                async move { Ok::<_, Infallible>(response) }
             });
-            let answer = layer.layer(site).oneshot(request).await;
-            answer.map_err(|error| Refusal::find(&*error).unwrap().clone())
+            let response = layer.layer(site).oneshot(request).await;
+            response.map_err(|error| Refusal::find(&*error).unwrap().clone())
         }
 
         fn requests(&self) -> usize {
@@ -182,9 +182,9 @@ mod tests {
         Request::get(url).extension(purpose).body(()).unwrap()
     }
 
-    fn kind(answer: Result<Response<()>, Refusal>) -> Result<u16, &'static str> {
-        answer
-            .map(|answer| answer.status().as_u16())
+    fn kind(response: Result<Response<()>, Refusal>) -> Result<u16, &'static str> {
+        response
+            .map(|response| response.status().as_u16())
             .map_err(|refusal| refusal.kind())
     }
 
@@ -192,12 +192,12 @@ mod tests {
     async fn each_purpose_has_its_name() {
         let layer = UserAgentLayer::new(identity());
         let site = Site::new(&[(200, ""); 2]);
-        site.ask(&layer, get(PAGE, Purpose::Crawl)).await.unwrap();
+        site.send(&layer, get(PAGE, Purpose::Crawl)).await.unwrap();
         let grant = Session::new().grant(&PAGE.parse().unwrap()).unwrap();
         let mut request = get(PAGE, Purpose::UserFetch(grant));
         let address = "person@example.com".parse().unwrap();
         request.headers_mut().insert(FROM, address);
-        let page = site.ask(&layer, request).await.unwrap();
+        let page = site.send(&layer, request).await.unwrap();
         assert!(!Facts::of(&page).unwrap().may_retain());
         let seen = site.seen.lock().unwrap();
         let name = |at: usize| seen[at][USER_AGENT].to_str().unwrap();
@@ -237,10 +237,10 @@ mod tests {
             request
                 .headers_mut()
                 .insert(USER_AGENT, name.parse().unwrap());
-            let answer = site.ask(&layer, request).await;
+            let response = site.send(&layer, request).await;
             match expected {
                 Ok(sent) => assert_eq!(site.seen.lock().unwrap()[0][USER_AGENT], sent),
-                Err(why) => assert_eq!((kind(answer), site.requests()), (Err(why), 0), "{name}"),
+                Err(why) => assert_eq!((kind(response), site.requests()), (Err(why), 0), "{name}"),
             }
         }
         let site = Site::new(&[(200, "")]);
@@ -251,7 +251,7 @@ mod tests {
         request
             .headers_mut()
             .append(USER_AGENT, own.parse().unwrap());
-        assert_eq!(kind(site.ask(&layer, request).await), Err("several_names"));
+        assert_eq!(kind(site.send(&layer, request).await), Err("several_names"));
         let gateway = layer.replace_callers_name(true);
         let mut request = get(PAGE, Purpose::Crawl);
         request
@@ -260,7 +260,7 @@ mod tests {
         request
             .headers_mut()
             .append(USER_AGENT, own.parse().unwrap());
-        assert_eq!(kind(site.ask(&gateway, request).await), Ok(200));
+        assert_eq!(kind(site.send(&gateway, request).await), Ok(200));
         assert_eq!(
             site.seen.lock().unwrap()[0]
                 .get_all(USER_AGENT)
@@ -278,22 +278,22 @@ mod tests {
         let site = Site::new(&[(429, ""), (301, "p2#top"), (200, "")]);
         let mut post = get(PAGE, purpose.clone());
         *post.method_mut() = http::Method::POST;
-        assert_eq!(kind(site.ask(&layer, post).await), Err("method"));
+        assert_eq!(kind(site.send(&layer, post).await), Err("method"));
         let other = get("https://site.example/p?x=1", purpose.clone());
         assert_eq!(
-            kind(site.ask(&layer, other).await),
+            kind(site.send(&layer, other).await),
             Err("not_the_granted_url")
         );
         for expected in [429, 301] {
             assert_eq!(
-                kind(site.ask(&layer, get(PAGE, purpose.clone())).await),
+                kind(site.send(&layer, get(PAGE, purpose.clone())).await),
                 Ok(expected)
             );
         }
         let hop = get("https://site.example/p2", purpose.clone());
-        assert_eq!(kind(site.ask(&layer, hop).await), Ok(200));
+        assert_eq!(kind(site.send(&layer, hop).await), Ok(200));
         assert_eq!(
-            kind(site.ask(&layer, get(PAGE, purpose)).await),
+            kind(site.send(&layer, get(PAGE, purpose)).await),
             Err("one_page_only")
         );
         assert_eq!(site.requests(), 3);
@@ -305,7 +305,9 @@ mod tests {
         let layer = UserAgentLayer::new(crawler.build().unwrap());
         let grant = Session::new().grant(&PAGE.parse().unwrap()).unwrap();
         let site = Site::new(&[]);
-        let answer = site.ask(&layer, get(PAGE, Purpose::UserFetch(grant))).await;
-        assert_eq!(kind(answer), Err("no_user_token"));
+        let response = site
+            .send(&layer, get(PAGE, Purpose::UserFetch(grant)))
+            .await;
+        assert_eq!(kind(response), Err("no_user_token"));
     }
 }

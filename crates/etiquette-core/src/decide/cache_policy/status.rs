@@ -74,6 +74,16 @@ pub enum CacheStatus {
 }
 
 impl CacheStatus {
+    /// The response of the origin to this very request.
+    #[must_use]
+    pub fn forwarded(forward: Forward, stored: bool) -> Self {
+        Self::Forwarded {
+            forward,
+            stored,
+            collapsed: false,
+        }
+    }
+
     /// Whether the body comes from the store.
     #[must_use]
     pub fn is_from_store(&self) -> bool {

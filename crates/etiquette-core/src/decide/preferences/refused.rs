@@ -2,7 +2,8 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{StatementSource, Use};
+use super::combine::StatementSource;
+use super::wish::Use;
 use crate::Origin;
 
 /// The site does not want its answer to be used as the client declared. The body has not been read.

@@ -71,22 +71,18 @@ impl Wakers {
     }
 
     /// Wakes every reader but the one that is being polled.
-    fn wake_others(&self, polled: &Waker) {
-        let all = std::mem::take(&mut *lock(&self.0));
-        all.iter()
-            .filter(|waker| !waker.will_wake(polled))
-            .for_each(Waker::wake_by_ref);
+    fn wake_others(&self, polled: Option<&Waker>) {
+        for waker in std::mem::take(&mut *lock(&self.0)) {
+            if !polled.is_some_and(|polled| waker.will_wake(polled)) {
+                waker.wake();
+            }
+        }
     }
 }
 
 impl Wake for Wakers {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        let all = std::mem::take(&mut *lock(&self.0));
-        all.into_iter().for_each(Waker::wake);
+        self.wake_others(None);
     }
 }
 
@@ -174,7 +170,7 @@ impl Tee {
             state.end.get_or_insert(End::Complete);
             return Poll::Ready(());
         }
-        self.wakers.wake_others(polled);
+        self.wakers.wake_others(Some(polled));
         Poll::Ready(())
     }
 
@@ -345,6 +341,6 @@ impl Drop for TeeReader {
     fn drop(&mut self) {
         lock(&self.tee.state).readers -= 1;
         // The one that read for all may be gone.
-        self.tee.wakers.wake_by_ref();
+        self.tee.wakers.wake_others(None);
     }
 }

@@ -87,37 +87,34 @@ impl Reply {
         ResponseBody::full(body.slice(place(from)..place(from.saturating_add(length))))
     }
 
-    /// Its status and fields.
-    fn head(&self, variant: &Variant) -> (StatusCode, HeaderMap) {
-        let (status, stored) = (variant.head.status(), variant.head.headers());
-        if let Self::NotModified = self {
-            return (StatusCode::NOT_MODIFIED, not_modified_fields(stored));
-        }
-        let mut headers = stored.clone();
-        match *self {
-            Self::Head if status == StatusCode::OK => {
-                headers
-                    .entry(CONTENT_LENGTH)
-                    .or_insert_with(|| variant.length.into());
-            }
+    /// Makes the stored fields those of the reply. Gives its status.
+    fn adapt(&self, variant: &Variant, headers: &mut HeaderMap) -> StatusCode {
+        let (range, length, status) = match *self {
+            Self::NotModified => return StatusCode::NOT_MODIFIED,
             Self::Range(first, last) => {
                 let total = match variant.head.extent() {
                     Extent::Part { total, .. } => total,
                     _ => Some(variant.length),
                 };
                 let range = ContentRange::new(first, last, total);
-                headers.insert(CONTENT_RANGE, range.value());
-                headers.insert(CONTENT_LENGTH, range.length().into());
-                return (StatusCode::PARTIAL_CONTENT, headers);
+                (range.value(), range.length(), StatusCode::PARTIAL_CONTENT)
             }
             Self::RangeNotSatisfiable => {
-                headers.insert(CONTENT_RANGE, unsatisfied_range(variant.length));
-                headers.insert(CONTENT_LENGTH, 0.into());
-                return (StatusCode::RANGE_NOT_SATISFIABLE, headers);
+                let range = unsatisfied_range(variant.length);
+                (range, 0, StatusCode::RANGE_NOT_SATISFIABLE)
             }
-            _ => {}
-        }
-        (status, headers)
+            _ => {
+                let status = variant.head.status();
+                if matches!(self, Self::Head) && status == StatusCode::OK {
+                    let length = headers.entry(CONTENT_LENGTH);
+                    length.or_insert_with(|| variant.length.into());
+                }
+                return status;
+            }
+        };
+        headers.insert(CONTENT_RANGE, range);
+        headers.insert(CONTENT_LENGTH, length.into());
+        status
     }
 }
 
@@ -140,44 +137,57 @@ fn not_modified_fields(stored: &HeaderMap) -> HeaderMap {
     fields
 }
 
-/// The response of this kind. `body` is the one of the reply.
+/// The stored response as `reply`, which has this body.
 pub(crate) fn respond(
     variant: &Variant,
     reply: &Reply,
     body: ResponseBody,
     status: CacheStatus,
     now: &Now,
-    facts: Facts,
 ) -> Response<ResponseBody> {
     let head = &*variant.head;
-    let mut response = Response::new(body);
-    *response.version_mut() = head.version();
-    (*response.status_mut(), *response.headers_mut()) = reply.head(variant);
+    let mut headers = match reply {
+        Reply::NotModified => not_modified_fields(head.headers()),
+        _ => head.headers().clone(),
+    };
     if let CacheStatus::Hit { .. } | CacheStatus::StaleOnError { .. } = status
         && let Qualifiable::Qualified(names) = &head.directives().no_cache
     {
         // RFC 9111, 5.2.2.4: these may be used after a successful validation only.
         for name in names {
-            response.headers_mut().remove(name);
+            headers.remove(name);
         }
     }
-    response.headers_mut().insert(AGE, age_value(head.age(now)));
-    response.extensions_mut().insert(facts);
-    mark(response, status)
+    let mut response = Response::new(body);
+    *response.version_mut() = head.version();
+    *response.status_mut() = reply.adapt(variant, &mut headers);
+    headers.insert(AGE, age_value(head.age(now)));
+    add_cache_status(&mut headers, status);
+    *response.headers_mut() = headers;
+    response.extensions_mut().insert(Facts {
+        cache_status: Some(status),
+        ..Facts::default()
+    });
+    response
 }
 
-/// Says what the cache did: in `Cache-Status` (RFC 9211) and in the facts.
+/// Says of a response that comes from elsewhere what the cache did.
 pub(crate) fn mark(
     mut response: Response<ResponseBody>,
     status: CacheStatus,
 ) -> Response<ResponseBody> {
-    if let Some(member) = status.member(NAME) {
-        response.headers_mut().append(CACHE_STATUS, member);
-    }
+    add_cache_status(response.headers_mut(), status);
     Facts::edit(response.extensions_mut(), |facts| {
         facts.cache_status = Some(status);
     });
     response
+}
+
+/// Adds our member to `Cache-Status` (RFC 9211).
+fn add_cache_status(headers: &mut HeaderMap, status: CacheStatus) {
+    if let Some(member) = status.member(NAME) {
+        headers.append(CACHE_STATUS, member);
+    }
 }
 
 fn age_value(age: Duration) -> HeaderValue {

@@ -12,7 +12,6 @@ use http::{Method, Response};
 
 use super::super::body::ResponseBody;
 use super::reply::{Reply, respond};
-use crate::Facts;
 
 /// The next step.
 pub(crate) enum Plan<'a> {
@@ -72,14 +71,7 @@ impl Selected<'_> {
 
     pub(crate) fn respond(&self, body: ResponseBody, now: &Now) -> Response<ResponseBody> {
         let status = CacheStatus::Hit { ttl: self.ttl };
-        respond(
-            self.variant,
-            &self.reply,
-            body,
-            status,
-            now,
-            Facts::default(),
-        )
+        respond(self.variant, &self.reply, body, status, now)
     }
 
     /// It is validated before it is served (RFC 9111, 4.3).
@@ -128,43 +120,44 @@ pub(crate) fn select<'a>(
         .and_then(reply)
         .or_else(|| selected(false).and_then(reply));
     let Some((variant, reply)) = found else {
-        return match (variants.is_empty(), selected(false)) {
-            _ if request.only_if_cached => Plan::GatewayTimeout,
-            (true, _) => Plan::Forward(Forwarding::new(Forward::UriMiss)),
-            (false, Some(_)) => Plan::Forward(Forwarding::new(Forward::Partial)),
-            (false, None) => Plan::Forward(Forwarding::new(Forward::VaryMiss)),
+        let reason = match selected(false) {
+            _ if request.only_if_cached => return Plan::GatewayTimeout,
+            _ if variants.is_empty() => Forward::UriMiss,
+            Some(_) => Forward::Partial,
+            None => Forward::VaryMiss,
         };
+        return Plan::Forward(Forwarding::new(reason));
     };
-    let reuse = |ttl, revalidate| {
-        Plan::Reuse(Selected {
-            variant,
-            reply,
-            ttl,
-            revalidate,
-        })
-    };
-    let forward = |reason, stale_if_error, ttl| {
-        Plan::Forward(Forwarding {
-            reason,
-            stored: Some(variant.clone()),
-            stale_if_error,
-            ttl,
-        })
+    let mut selected = Selected {
+        variant,
+        reply,
+        ttl: 0,
+        revalidate: None,
     };
     match policy.reuse(&request, &variant.head, now) {
-        Reuse::Fresh { ttl } => reuse(ttl, None),
-        // It may be served while it is validated; this caller does not want the origin to be asked.
-        Reuse::StaleWhileRevalidate { ttl, .. } if request.only_if_cached => reuse(ttl, None),
+        Reuse::Fresh { ttl } => selected.ttl = ttl,
         Reuse::StaleWhileRevalidate {
             stale_if_error,
             ttl,
-        } => reuse(ttl, Some(stale_if_error)),
-        _ if request.only_if_cached => Plan::GatewayTimeout,
+        } => {
+            selected.ttl = ttl;
+            // It may be served while it is validated, and where the caller does not want the origin to be asked.
+            selected.revalidate = (!request.only_if_cached).then_some(stale_if_error);
+        }
+        _ if request.only_if_cached => return Plan::GatewayTimeout,
         Reuse::Validate {
             forward: reason,
             stale_if_error,
             ttl,
-        } => forward(reason, stale_if_error, ttl),
-        _ => forward(Forward::Stale, StaleIfError::default(), 0),
+        } => {
+            return Plan::Forward(Forwarding {
+                reason,
+                stored: Some(variant.clone()),
+                stale_if_error,
+                ttl,
+            });
+        }
+        _ => return Plan::Forward(selected.validate()),
     }
+    Plan::Reuse(selected)
 }

@@ -12,7 +12,7 @@ use http::header::{AGE, HeaderMap};
 use http_body_util::combinators::UnsyncBoxBody;
 
 use super::super::body::Splice;
-use super::super::store::Partition;
+use super::super::context::CacheContext;
 use super::fetch::Fetch;
 use super::upstream::Fetched;
 
@@ -69,24 +69,23 @@ impl<St: ResponseStore> Fetch<St> {
 
 /// A part together with what is stored of the same version by now; the part alone if the two do not touch.
 pub(super) async fn combined<St: ResponseStore>(
-    partition: &Partition<St>,
+    context: &CacheContext<St>,
     replaced: &[Selecting],
     head: StoredResponse,
     body: Bytes,
-    max: usize,
 ) -> (StoredResponse, Bytes) {
     let with_stored = async {
-        let variants = partition.stored().await;
+        let variants = context.partition.stored().await;
         let stored = variants.iter().find(|variant| {
             let selecting = variant.head.selecting();
             selecting == head.selecting() || replaced.contains(selecting)
         })?;
         let combined = combine(&stored.head, stored.length, &head, body.len() as u64)?;
         let length = combined.before + body.len() as u64 + (stored.length - combined.after);
-        if length > max as u64 {
+        if length > context.cache.settings.max_body as u64 {
             return None;
         }
-        let bytes = partition.body(stored).await?;
+        let bytes = context.partition.body(stored).await?;
         let (before, after) = around(&combined, &bytes)?;
         (bytes.len() as u64 == stored.length).then(|| {
             let all = [&bytes[before], &body, &bytes[after]].concat();

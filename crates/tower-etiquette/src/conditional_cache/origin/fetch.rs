@@ -1,5 +1,7 @@
 //! A GET to the origin, and what its response is about: what is stored, or something new (RFC 9111, 4.3.3).
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use etiquette_core::Refusal;
 use etiquette_core::decide::cache_policy::{
@@ -19,10 +21,10 @@ use crate::{BoxError, Facts};
 
 /// A GET that is forwarded to the origin.
 pub(crate) struct Fetch<St> {
-    pub(super) context: CacheContext<St>,
+    pub(super) context: Arc<CacheContext<St>>,
     /// The caller's request.
     pub(super) parts: Parts,
-    pub(super) forwarding: Forwarding,
+    pub(crate) forwarding: Forwarding,
     /// The stored responses that a new one replaces.
     pub(super) replaced: Vec<Selecting>,
     /// A stored part of what is requested.
@@ -44,7 +46,7 @@ pub(super) enum Condition {
 
 impl<St: ResponseStore> Fetch<St> {
     pub(crate) fn new(
-        context: CacheContext<St>,
+        context: Arc<CacheContext<St>>,
         parts: Parts,
         forwarding: Forwarding,
         variants: &[Variant],

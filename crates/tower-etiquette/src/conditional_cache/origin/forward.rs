@@ -57,7 +57,11 @@ fn post<St: ResponseStore>(
     if parts.method != Method::POST {
         return None;
     }
-    let context = CacheContext::new(cache, parts, ResponseKey::of(&parts.uri)?);
+    let context = Arc::new(CacheContext::new(
+        cache,
+        parts,
+        ResponseKey::of(&parts.uri)?,
+    ));
     if context.partition.is_personal() {
         return None;
     }

@@ -14,7 +14,7 @@ use crate::BoxError;
 
 /// Forwards a HEAD, and freshens or invalidates the stored response by its response.
 pub(crate) async fn forward_head<St: ResponseStore>(
-    context: CacheContext<St>,
+    context: &CacheContext<St>,
     mut upstream: impl Upstream,
     parts: Parts,
     reason: Forward,
@@ -25,15 +25,10 @@ pub(crate) async fn forward_head<St: ResponseStore>(
     let (head, body) = response.into_parts();
     let mut variants = variants.iter();
     if let Some(variant) = variants.find(|variant| variant.head.selecting().matches(&request)) {
-        freshen_by_head(&context, &request, &head, &times, variant).await;
+        freshen_by_head(context, &request, &head, &times, variant).await;
     }
-    let status = CacheStatus::Forwarded {
-        forward: reason,
-        stored: false,
-        collapsed: false,
-    };
     let response = Response::from_parts(head, ResponseBody::upstream(body));
-    Ok(mark(response, status))
+    Ok(mark(response, CacheStatus::forwarded(reason, false)))
 }
 
 async fn freshen_by_head<St: ResponseStore>(
@@ -50,17 +45,14 @@ async fn freshen_by_head<St: ResponseStore>(
         && new.contains_key(ETAG)
         && new.get(ETAG) == stored.headers().get(ETAG);
     let invalidates = status.is_success() || matches!(status.as_u16(), 404 | 410);
-    let freshened = if incomplete_of_same {
+    let freshened = match policy.selecting(request, new) {
         // Its length is that of the whole, which says nothing about a part.
-        return;
-    } else if status == stored.status() {
-        policy
-            .selecting(request, new)
-            .and_then(|selecting| stored.freshen_by_head(new, selecting, times, policy.shared))
-    } else if invalidates {
-        None
-    } else {
-        return;
+        _ if incomplete_of_same => return,
+        _ if status != stored.status() && !invalidates => return,
+        Some(selecting) if status == stored.status() => {
+            stored.freshen_by_head(new, selecting, times, policy.shared)
+        }
+        _ => None,
     };
     match freshened {
         Some(head) => context.partition.update(stored.selecting(), head).await,

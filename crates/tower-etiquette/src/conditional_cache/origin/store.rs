@@ -13,13 +13,15 @@ use http::{Method, Response, StatusCode};
 use http_body::Body;
 
 use super::super::body::{Framing, ResponseBody, Sink, StoreBody, Storing, Tee, UpstreamBody};
+use super::super::context::CacheContext;
 use super::super::delivery::Delivery;
 use super::super::lookup::mark;
 use super::super::singleflight::{FetchOutcome, FlightGuard};
-use super::super::store::Partition;
+use super::super::store::STORE;
 use super::combine::combined;
 use super::fetch::Fetch;
 use super::upstream::Fetched;
+use crate::events;
 
 impl<St: ResponseStore> Fetch<St> {
     /// Stores the response while it is read, lets others read it, or leaves it to its caller.
@@ -136,11 +138,10 @@ impl<St: ResponseStore> Fetch<St> {
             false => stored,
         };
         Box::new(Storage {
-            partition: self.context.partition.clone(),
+            context: Arc::clone(&self.context),
             head,
             replaced: self.replaced.clone(),
             guard: Arc::clone(guard),
-            max: self.context.cache.settings.max_body,
         })
     }
 
@@ -165,11 +166,7 @@ impl<St: ResponseStore> Fetch<St> {
         stored: bool,
         tee: Option<Arc<Tee>>,
     ) -> FetchOutcome {
-        let status = CacheStatus::Forwarded {
-            forward: self.forwarding.reason,
-            stored,
-            collapsed: false,
-        };
+        let status = CacheStatus::forwarded(self.forwarding.reason, stored);
         let response = Delivery::new(mark(response, status));
         FetchOutcome::Received { response, tee }
     }
@@ -184,12 +181,10 @@ fn content_range<B>(response: &Response<B>) -> Option<ContentRange> {
 /// Stores the body of `head`, or nothing where it only is read by others while it comes. The guard goes with it; the caller
 /// has the body whether it is stored or not.
 struct Storage<St> {
-    partition: Partition<St>,
+    context: Arc<CacheContext<St>>,
     head: Option<StoredResponse>,
     replaced: Vec<Selecting>,
     guard: Arc<FlightGuard>,
-    /// What is combined is no longer than this.
-    max: usize,
 }
 
 impl<St: ResponseStore> StoreBody for Storage<St> {
@@ -200,26 +195,24 @@ impl<St: ResponseStore> StoreBody for Storage<St> {
 
     fn store(self: Box<Self>, body: Bytes) -> Storing<()> {
         Box::pin(async move {
-            let (partition, replaced) = (&self.partition, &self.replaced);
+            let (context, replaced) = (&self.context, &self.replaced);
             let (head, body) = match self.head {
                 None => return,
                 Some(head) => match head.extent() {
-                    Extent::Part { .. } => {
-                        combined(partition, replaced, head, body, self.max).await
-                    }
+                    Extent::Part { .. } => combined(context, replaced, head, body).await,
                     Extent::HeadOnly => (head, Bytes::new()),
                     _ => (head, body),
                 },
             };
             if !self.guard.is_invalidated() {
-                partition.put(head, body, replaced).await;
+                context.partition.put(head, body, replaced).await;
             }
         })
     }
 
     fn begin(&self, length: Option<u64>) -> Option<Box<dyn BodyWriter>> {
         self.head.as_ref()?;
-        self.partition.write(length)
+        self.context.partition.write(length)
     }
 
     fn finish(self: Box<Self>, writer: Box<dyn BodyWriter>) -> Storing<()> {
@@ -227,7 +220,8 @@ impl<St: ResponseStore> StoreBody for Storage<St> {
             if let Some(head) = self.head
                 && !self.guard.is_invalidated()
             {
-                Partition::<St>::finish(writer, head, self.replaced).await;
+                let finished = writer.finish(head, self.replaced).await;
+                events::store_result(STORE, "keep a response", finished);
             }
         })
     }

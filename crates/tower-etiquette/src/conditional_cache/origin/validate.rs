@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use etiquette_core::decide::cache_policy::{
-    CacheStatus, Forward, Selecting, StoredResponse, names_other_tags, names_tag_of, selected_by,
+    CacheStatus, Forward, StoredResponse, names_other_tags, names_tag_of, selected_by,
 };
 use etiquette_core::store::{ResponseStore, Variant};
 use http::Method;
-use http::header::{HeaderMap, VARY};
+use http::header::VARY;
 use http::request::Parts;
 use http_body_util::BodyExt;
 
@@ -72,12 +72,7 @@ impl<St: ResponseStore> Fetch<St> {
             let (head, body) = (head.clone(), body.clone());
             partition.put(head, body, &self.replaced).await;
         }
-        let variant = Variant {
-            head: Arc::new(head),
-            length: body.len() as u64,
-            body: Some(body),
-        };
-        Some(self.validated(variant, facts))
+        Some(self.validated(Variant::new(head, body), facts))
     }
 
     /// The stored head, freshened by a 304.
@@ -87,20 +82,15 @@ impl<St: ResponseStore> Fetch<St> {
         fetched: &Fetched,
         others_asked: bool,
     ) -> Option<StoredResponse> {
-        let new = fetched.response.headers();
-        let selecting = self.merged_selecting(stored, new);
-        let shared = self.context.policy().shared;
-        stored.freshen(new, selecting, &fetched.times, shared, others_asked)
-    }
-
-    /// The fields that select a response after a 304, which may bring another Vary.
-    fn merged_selecting(&self, stored: &StoredResponse, new: &HeaderMap) -> Selecting {
+        let (policy, new) = (self.context.policy(), fetched.response.headers());
+        // The 304 may bring another Vary.
         let vary = match new.contains_key(VARY) {
             true => new,
             false => stored.headers(),
         };
-        let selecting = self.context.policy().selecting(&self.parts.headers, vary);
-        selecting.unwrap_or_else(|| stored.selecting().clone())
+        let selecting = policy.selecting(&self.parts.headers, vary);
+        let selecting = selecting.unwrap_or_else(|| stored.selecting().clone());
+        stored.freshen(new, selecting, &fetched.times, policy.shared, others_asked)
     }
 
     fn validated(&self, variant: Variant, facts: Box<Facts>) -> FetchOutcome {
@@ -123,21 +113,21 @@ impl<St: ResponseStore> Fetch<St> {
 
 /// Validates a stored response without letting the caller wait for it (RFC 5861, 3).
 pub(crate) fn revalidate_in_background<St: ResponseStore>(
-    context: CacheContext<St>,
+    context: &Arc<CacheContext<St>>,
     background: &Background,
     upstream: impl Upstream,
     mut parts: Parts,
     variant: Variant,
 ) {
     parts.method = Method::GET;
-    let (flights, key) = (context.flights().clone(), context.partition.key.clone());
     let variants = [variant.clone()];
     let forwarding = Forwarding {
         stored: Some(variant),
         ..Forwarding::new(Forward::Stale)
     };
-    let fetch = Fetch::new(context, parts, forwarding, &variants);
-    let entry = flights.enter(&key, Collapsing::Join, |guard| {
+    let fetch = Fetch::new(Arc::clone(context), parts, forwarding, &variants);
+    let (flights, key) = (context.flights(), &context.partition.key);
+    let entry = flights.enter(key, Collapsing::Join, |guard| {
         Flight::new(fetch.run(upstream, guard))
     });
     let Entry::Leader(flight) = entry else {

@@ -13,15 +13,41 @@ use http::request::Parts;
 use super::super::body::{ResponseBody, Tee};
 use super::super::context::CacheContext;
 use super::super::lookup::{Forwarding, Reply, respond};
-use super::outcome::FetchOutcome;
-use super::table::Collapsing;
+use super::super::origin::{Fetch, Upstream};
+use super::table::{Collapsing, Entry, FetchOutcome};
+use crate::flight::Flight;
 use crate::{BoxError, Facts};
 
 impl<St: ResponseStore> CacheContext<St> {
-    /// How the request goes with others for its URL. One that got nothing of another is then made `alone`.
+    /// Makes the request, unless one that is under way satisfies it too. `None` when that did not satisfy it after all, and
+    /// it is to be made `alone`, or when the store does not have the body of a variant any more, which is among the `lost`
+    /// then.
+    pub(crate) async fn collapse(
+        &self,
+        fetch: Fetch<St>,
+        upstream: &mut impl Upstream,
+        parts: &Parts,
+        alone: bool,
+        lost: &mut Vec<Selecting>,
+    ) -> Result<Option<Response<ResponseBody>>, BoxError> {
+        let collapsing = self.collapsing(parts, &fetch.forwarding, alone);
+        let stale_if_error = fetch.forwarding.stale_if_error;
+        let entry = self
+            .flights()
+            .enter(&self.partition.key, collapsing, |guard| {
+                Flight::new(fetch.run(upstream.fork(), guard))
+            });
+        match entry {
+            Entry::Leader(flight) => self.lead(flight.await?, parts, lost).await,
+            Entry::Follower(flight) => self.follow(flight.await?, parts, stale_if_error).await,
+            Entry::Reader(tee) => Ok(self.read_along(&tee, parts).await),
+        }
+    }
+
+    /// How the request goes with others for its URL.
     ///
     /// People share what they ask for anonymously, and only what nobody's session knows: a validator stays there.
-    pub(crate) fn collapsing(&self, parts: &Parts, to: &Forwarding, alone: bool) -> Collapsing {
+    fn collapsing(&self, parts: &Parts, to: &Forwarding, alone: bool) -> Collapsing {
         let shares =
             !self.partition.is_personal() || (to.stored.is_none() && is_anonymous(&parts.headers));
         let whole = requested_range(&parts.headers) == RequestedRange::Whole;
@@ -34,9 +60,8 @@ impl<St: ResponseStore> CacheContext<St> {
         }
     }
 
-    /// The response for the caller whose request it was; `None`, and the variant among the `lost`, when the stored response
-    /// satisfies it and the store does not have its body any more.
-    pub(crate) async fn lead(
+    /// The response for the caller whose request it was.
+    async fn lead(
         &self,
         outcome: FetchOutcome,
         parts: &Parts,
@@ -61,11 +86,16 @@ impl<St: ResponseStore> CacheContext<St> {
             lost.push(variant.head.selecting().clone());
             return Ok(None);
         };
-        Ok(Some(respond(&variant, &reply, body, status, &now, *facts)))
+        let mut response = respond(&variant, &reply, body, status, &now);
+        response.extensions_mut().insert(Facts {
+            cache_status: Some(status),
+            ..*facts
+        });
+        Ok(Some(response))
     }
 
     /// The response for another caller, if what came satisfies its request too.
-    pub(crate) async fn follow(
+    async fn follow(
         &self,
         outcome: FetchOutcome,
         parts: &Parts,
@@ -106,22 +136,11 @@ impl<St: ResponseStore> CacheContext<St> {
         }
         let reply = Reply::of(variant, parts, &now)?;
         let body = self.body(variant, &reply).await?;
-        Some(respond(
-            variant,
-            &reply,
-            body,
-            status,
-            &now,
-            Facts::default(),
-        ))
+        Some(respond(variant, &reply, body, status, &now))
     }
 
     /// Reads the body that another caller's request brought, if it satisfies this request too.
-    pub(crate) async fn read_along(
-        &self,
-        tee: &Arc<Tee>,
-        parts: &Parts,
-    ) -> Option<Response<ResponseBody>> {
+    async fn read_along(&self, tee: &Arc<Tee>, parts: &Parts) -> Option<Response<ResponseBody>> {
         let head = tee.head();
         let request = RequestDirectives::of(&parts.headers);
         let personal = self.partition.is_personal();
@@ -148,13 +167,6 @@ impl<St: ResponseStore> CacheContext<St> {
             Some(Reply::NotModified) => (Reply::NotModified, ResponseBody::empty()),
             _ => (Reply::Full, ResponseBody::tee(reader)),
         };
-        Some(respond(
-            &variant,
-            &reply,
-            body,
-            status,
-            &now,
-            Facts::default(),
-        ))
+        Some(respond(&variant, &reply, body, status, &now))
     }
 }

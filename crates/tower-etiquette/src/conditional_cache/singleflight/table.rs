@@ -1,13 +1,16 @@
-//! The requests under way.
+//! The requests under way, and what becomes of them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use etiquette_core::store::ResponseKey;
+use etiquette_core::decide::cache_policy::CacheStatus;
+use etiquette_core::store::{ResponseKey, Variant};
+use http::Response;
 
-use super::super::body::Tee;
-use super::outcome::FetchOutcome;
+use super::super::body::{ResponseBody, Tee};
+use super::super::delivery::{Delivery, SharedError};
+use crate::Facts;
 use crate::flight::{Flight, WeakFlight};
 
 /// The requests under way of a cache.
@@ -33,6 +36,25 @@ impl Singleflight {
         self.crawls.invalidate(key);
         self.personal.invalidate(key);
     }
+}
+
+/// What becomes of a request to the origin.
+#[derive(Clone)]
+pub(crate) enum FetchOutcome {
+    /// The stored response satisfies the request.
+    Stored {
+        variant: Variant,
+        status: CacheStatus,
+        facts: Box<Facts>,
+    },
+    /// The origin's response, for the caller that made the request.
+    Received {
+        response: Delivery<Response<ResponseBody>>,
+        /// Its body, where others may read it too.
+        tee: Option<Arc<Tee>>,
+    },
+    /// There is no response.
+    Failed(SharedError),
 }
 
 /// Requests under way by their URL.
@@ -105,13 +127,9 @@ impl FlightTable {
         let guard = self.register(key, under_way);
         let id = guard.id;
         let flight = make(guard);
-        let replaces = match collapsing {
-            Collapsing::Join => true,
-            // It would hide the one that others can join.
-            Collapsing::Lead => under_way.joinable.is_none(),
-            Collapsing::Never => false,
-        };
-        if replaces {
+        // One that leads alone would hide the one that others can join.
+        let free = collapsing == Collapsing::Join || under_way.joinable.is_none();
+        if free && collapsing != Collapsing::Never {
             under_way.joinable = Some((id, Joinable::Head(flight.downgrade())));
         }
         Entry::Leader(flight)

@@ -185,12 +185,7 @@ impl ResponseStore for MemoryStore {
             variants.retain(|old| {
                 old.head.selecting() != head.selecting() && !replaced.contains(old.head.selecting())
             });
-            let variant = Variant {
-                head: Arc::new(head),
-                length: body.len() as u64,
-                body: Some(body),
-            };
-            variants.insert(0, variant);
+            variants.insert(0, Variant::new(head, body));
         });
         Ok(())
     }

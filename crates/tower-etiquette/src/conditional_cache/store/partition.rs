@@ -38,16 +38,6 @@ pub(crate) struct Partition<St> {
     session: Option<MemoryStore>,
 }
 
-impl<St> Clone for Partition<St> {
-    fn clone(&self) -> Self {
-        Self {
-            key: self.key.clone(),
-            cache: Arc::clone(&self.cache),
-            session: self.session.clone(),
-        }
-    }
-}
-
 impl<St: ResponseStore> Partition<St> {
     pub(crate) fn of(parts: &Parts, cache: &Arc<St>, key: ResponseKey) -> Self {
         let session = match parts.extensions.get::<Purpose>() {
@@ -122,16 +112,6 @@ impl<St: ResponseStore> Partition<St> {
             None => self.cache.write(&self.key, length),
             Some(_) => None,
         }
-    }
-
-    /// Stores what was written in chunks.
-    pub(crate) async fn finish(
-        writer: Box<dyn BodyWriter>,
-        head: StoredResponse,
-        replaced: Vec<Selecting>,
-    ) {
-        let finished = writer.finish(head, replaced).await;
-        checked("keep a response", finished);
     }
 
     /// Stores a response.
