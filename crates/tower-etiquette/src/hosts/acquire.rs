@@ -1,34 +1,35 @@
-//! A request's way to a permit of one budget: queue, rules, store, start.
+//! A request's way to a permit of one budget: rules, queue, store, start.
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context as Task, Poll};
+use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
+use etiquette_core::store::host::AcquireRequest;
 use etiquette_core::vocabulary::refusal::HostRefusal;
 use etiquette_core::{Now, Origin, PurposeKind, Refusal};
 use http::Extensions;
 use tokio::time::sleep;
 
 use super::monitor;
-use super::options::AcquireOptions;
-use super::permit::{Permit, Started};
-use super::queue::{Class, Denied, QueuePoll};
-use super::registry::{RefusedRequest, Registry};
-use super::slot::Slot;
-use super::store::origin_number;
+use super::permit::Permit;
+use super::queue::{Denied, LockedQueue, PollContext, QueuePoll, QueuedRequest};
+use super::registry::Registry;
+use super::request::{AcquireOptions, Requester};
+use super::store::{self, Lease, StoreReply, origin_number};
 use super::target::Target;
 use super::timer::Timer;
 use crate::context::Context;
 use crate::events::{self, EventScope};
-use crate::start_check::{StartCheck, StartDecision};
+use crate::start_check::StartDecision;
 
-/// A request that wants to start. Dropping it leaves the queue and gives back what is reserved.
+/// A request that wants to start. Dropping it leaves the queue, or gives a reserved permit back.
 #[derive(Debug)]
 pub(super) struct Acquire {
-    slot: Slot,
+    target: Target,
+    state: AcquireState,
+    request: QueuedRequest,
     requester: Requester,
-    outer: OuterBudget,
     entered: Instant,
     /// It had to wait, and somebody was told.
     waits: bool,
@@ -36,67 +37,48 @@ pub(super) struct Acquire {
     crawl_delay: Option<Option<Duration>>,
 }
 
-/// Who asks, for what, and under which rules.
 #[derive(Debug)]
-struct Requester {
-    origin: Origin,
-    contact: Option<Arc<str>>,
-    start_check: Option<Arc<dyn StartCheck>>,
-    /// It does not read robots.txt.
-    page: bool,
-}
-
-/// What budgets further out have done for the request.
-#[derive(Clone, Copy, Debug)]
-struct OuterBudget {
-    /// Its start was counted on the same hosts, without a permit.
-    counted: bool,
-    /// The delay of a budget elsewhere that has started it.
-    delay: Duration,
+enum AcquireState {
+    /// Nothing has to be given back: it has not been polled yet, or has started.
+    Outside,
+    /// Perhaps it is in the queue.
+    Queued,
+    /// A permit of the host is reserved, under a lease where other processes see it.
+    Reserved(Option<Lease>),
 }
 
 impl Acquire {
+    /// A request to `origin`, under the budget of the host that `name` leads to.
     pub(super) fn new(
         registry: &Arc<Registry>,
+        name: &Origin,
         origin: &Origin,
         extensions: &Extensions,
         options: &AcquireOptions,
     ) -> Result<Self, Refusal> {
         let context = extensions.get::<Context>();
-        let requester = Requester::new(origin, context);
+        let requester = Requester::new(origin, context, registry.id);
         let now = registry.clock.now();
         let full = |host: &str| {
             let denied = Denied::new(HostRefusal::HostsFull);
             requester.refuse(registry.scope, host, now, denied)
         };
-        let host = registry.host(origin, now.monotonic);
-        let mut target = Target {
-            host: host.ok_or_else(|| full(origin.host()))?,
-            registry: Arc::clone(registry),
-            api: None,
-        };
-        if let Some(api) = &options.api
-            && registry.store.is_none()
+        let host = registry.host(name, now.monotonic);
+        let host = host.ok_or_else(|| full(name.host()))?;
+        let mut target = Target::new(registry, host);
+        if let (Some(api), None) = (&options.api, &registry.store)
             && !target.open_api(api, now.monotonic)
         {
             return Err(full(&target.host.name));
         }
-        let visit = context.and_then(|context| context.visit.clone());
-        if let (Some(visit), PurposeKind::UserFetch) = (&visit, options.purpose) {
+        if let (Some(visit), PurposeKind::UserFetch) = (&requester.visit, options.purpose) {
             visit.with(|state| state.one_delay = true);
         }
-        let class = match options.purpose {
-            _ if !requester.page => Class::RobotsTxt,
-            PurposeKind::UserFetch => Class::UserFetch,
-            _ => Class::Crawl,
-        };
         Ok(Self {
-            slot: Slot::new(target, visit, options, class, now),
+            request: requester.queued(&target, options, now),
+            target,
+            state: AcquireState::Outside,
             requester,
-            outer: OuterBudget {
-                counted: context.is_some_and(|context| context.counted_by.contains(registry.id)),
-                delay: context.map_or(Duration::ZERO, |context| context.delay),
-            },
             entered: now.monotonic,
             waits: false,
             crawl_delay: None,
@@ -112,27 +94,19 @@ impl Acquire {
         extensions: &Extensions,
         options: &AcquireOptions,
     ) -> Result<Self, Refusal> {
-        let acquire = Self::new(registry, name, extensions, options);
-        let mut acquire = acquire.map_err(|mut refusal| {
-            // The caller does not know the address.
-            if let Refusal::Host(leaf) = &mut refusal {
-                leaf.origin = self.origin().clone();
-            }
-            refusal
-        })?;
-        acquire.requester.origin = self.origin().clone();
+        let mut acquire = Self::new(registry, name, self.origin(), extensions, options)?;
         acquire.requester.start_check = None;
         Ok(acquire.until(self.deadline()))
     }
 
     /// May not wait longer than until `deadline`.
     pub(super) fn until(mut self, deadline: Instant) -> Self {
-        self.slot.deadline = self.slot.deadline.min(deadline);
+        self.request.deadline = self.request.deadline.min(deadline);
         self
     }
 
     pub(super) fn deadline(&self) -> Instant {
-        self.slot.deadline
+        self.request.deadline
     }
 
     pub(super) fn origin(&self) -> &Origin {
@@ -143,34 +117,23 @@ impl Acquire {
         self.requester.contact.as_ref()
     }
 
-    /// Gives back what is reserved and keeps the position in the queue.
-    pub(super) fn release(&mut self) {
-        self.slot.release();
-    }
-
-    /// Whether pause and delay would let it start now.
-    pub(super) fn is_due(&self) -> bool {
-        let now = self.slot.target.monotonic();
-        self.slot.due(now) <= now
-    }
-
     /// A redirect may have asked its follower to wait, wherever it leads: outside the queue, which it must not hold up.
     pub(super) async fn wait_for_redirect(
         &self,
         not_before: Option<Instant>,
     ) -> Result<(), Refusal> {
-        let visit = self.slot.visit.as_ref();
+        let visit = self.requester.visit.as_ref();
         let visit = visit.and_then(|visit| visit.with(|state| state.not_before));
         let Some(until) = visit.max(not_before) else {
             return Ok(());
         };
         loop {
-            let now = self.slot.target.now();
+            let now = self.target.now();
             if until <= now.monotonic {
                 return Ok(());
             }
             if until > self.deadline() {
-                return Err(self.paused(now, until));
+                return Err(self.refusal(now, HostRefusal::Paused, Some(until)));
             }
             sleep(until - now.monotonic).await;
         }
@@ -180,18 +143,15 @@ impl Acquire {
     pub(super) async fn reserve(&mut self) -> Result<(), Refusal> {
         let mut timer = Timer::default();
         loop {
-            let now = self.slot.target.now();
+            let now = self.target.now();
             if !self.check_rules(now)? {
                 self.refresh_rules(now).await?;
                 continue;
             }
             let mut checked_at = Some(now.monotonic);
-            let outcome = poll_fn(|task| self.poll_reserve(task, &mut checked_at, &mut timer));
-            match outcome.await {
+            match poll_fn(|cx| self.poll_reserve(cx, &mut checked_at, &mut timer)).await {
                 QueuePoll::Granted => return Ok(()),
-                QueuePoll::Denied(denied) => {
-                    return Err(self.refusal(self.slot.target.now(), denied));
-                }
+                QueuePoll::Denied(denied) => return Err(self.denied(self.target.now(), denied)),
                 _ => {}
             }
         }
@@ -200,30 +160,52 @@ impl Acquire {
     /// `checked_at` is the instant at which the rules were checked, until the first poll has made use of it.
     fn poll_reserve(
         &mut self,
-        task: &mut Task<'_>,
+        cx: &mut TaskContext<'_>,
         checked_at: &mut Option<Instant>,
         timer: &mut Timer,
     ) -> Poll<QueuePoll> {
         loop {
             let checked = checked_at.take();
-            let now = checked.unwrap_or_else(|| self.slot.target.monotonic());
-            let after = match self.slot.poll(now, checked.is_some(), task.waker()) {
+            let now = checked.unwrap_or_else(|| self.target.monotonic());
+            let after = match self.poll_queue(cx, now, checked.is_some()) {
                 QueuePoll::Head(next) => next.saturating_duration_since(now),
                 QueuePoll::Behind { start_monitor } => {
                     timer.clear();
                     if start_monitor {
-                        monitor::spawn(self.slot.target.clone());
+                        monitor::spawn(self.target.clone());
                     }
                     self.tell_wait();
                     return Poll::Pending;
                 }
                 outcome => return Poll::Ready(outcome),
             };
-            if timer.poll(after, task).is_pending() {
+            if timer.poll(after, cx).is_pending() {
                 self.tell_wait();
                 return Poll::Pending;
             }
         }
+    }
+
+    fn poll_queue(&mut self, cx: &TaskContext<'_>, now: Instant, rules_checked: bool) -> QueuePoll {
+        self.state = AcquireState::Queued;
+        let waker = cx.waker();
+        let outcome = self.with_queue(|target, queue, request| {
+            let bodies = target.bodies();
+            queue.poll(
+                request,
+                PollContext {
+                    now,
+                    rules_checked,
+                    waker,
+                    bodies,
+                },
+            )
+        });
+        if let QueuePoll::Granted = outcome {
+            self.state = AcquireState::Reserved(None);
+            self.request.returning = true;
+        }
+        outcome
     }
 
     /// Checks the rules for this moment; `false` when they have to be refreshed first.
@@ -236,14 +218,13 @@ impl Acquire {
             StartDecision::Refuse(refusal) => return Err(*refusal),
             StartDecision::Refresh => return Ok(false),
         };
-        let Target { registry, host, .. } = &self.slot.target;
+        let host = &self.target.host;
         let longest = host.policy.get_max_crawl_delay();
         if let Some(delay) = crawl_delay.filter(|delay| *delay > longest) {
             let why = HostRefusal::CrawlDelayTooLong;
-            let retry_at = Some(now.after(delay));
-            return Err(self.refusal(now, Denied { why, retry_at }));
+            return Err(self.refusal(now, why, Some(now.after(delay))));
         }
-        let key = registry.table.key_of(&self.requester.origin);
+        let key = self.target.registry.table.key_of(self.origin());
         host.set_crawl_delay(key, crawl_delay, now.monotonic);
         self.crawl_delay = Some(crawl_delay);
         Ok(true)
@@ -254,114 +235,154 @@ impl Acquire {
         let Some(start_check) = &self.requester.start_check else {
             return Ok(());
         };
-        let suspended = self.slot.suspend(now.monotonic);
-        suspended.map_err(|denied| self.refusal(now, denied))?;
+        self.state = AcquireState::Queued;
+        let (target, request) = (&self.target, &self.request);
+        let suspended = target.with_queue(|queue| queue.suspend(request, now.monotonic));
+        suspended.map_err(|denied| self.denied(now, denied))?;
         let mut refresh = start_check.refresh();
-        let denied = poll_fn(|task| match self.slot.poll_suspended(task.waker()) {
-            None => refresh.as_mut().poll(task).map(|()| None),
-            denied => Poll::Ready(denied),
+        let denied = poll_fn(|cx| {
+            let (position, waker) = (request.position, cx.waker());
+            match target.with_queue(|locked| locked.queue.poll_suspended(position, waker)) {
+                None => refresh.as_mut().poll(cx).map(|()| None),
+                denied => Poll::Ready(denied),
+            }
         });
         match denied.await {
-            Some(denied) => Err(self.refusal(self.slot.target.now(), denied)),
+            Some(denied) => Err(self.denied(target.now(), denied)),
             None => Ok(()),
         }
     }
 
     /// Asks the store that other processes share, if there is one; `false` when the request has to return to its queue.
     pub(super) async fn ask_store(&mut self) -> Result<bool, Refusal> {
-        if self.slot.target.registry.store.is_none() {
+        if self.target.registry.store.is_none() {
             return Ok(true);
         }
-        let crawl_delay = self.crawl_delay;
-        let crawl_delay = crawl_delay.map(|delay| (origin_number(self.origin()), delay));
-        let may_start = self.slot.ask_store(self.outer.counted, crawl_delay).await;
-        if !may_start && self.slot.never_wait {
-            let now = self.slot.target.now();
-            return Err(self.paused(now, self.slot.due(now.monotonic)));
+        let options = self.with_queue(|_, queue, request| queue.options(request));
+        let Target { registry, host, .. } = &self.target;
+        let Some(client) = &registry.store else {
+            return Ok(true);
+        };
+        let mut question = AcquireRequest::new(client.new_lease(), options);
+        question.counted = self.request.counted;
+        let origin = self.crawl_delay.map(|_| origin_number(self.origin()));
+        question.crawl_delay = origin.zip(self.crawl_delay);
+        let policy = self.request.policy.as_deref().unwrap_or(&host.policy);
+        let jitter = registry.jitter.next();
+        match store::acquire(client, host, policy, question, jitter).await {
+            StoreReply::Start(lease) => {
+                self.state = AcquireState::Reserved(lease);
+                return Ok(true);
+            }
+            StoreReply::Wait => self.release(),
         }
-        Ok(may_start)
+        if self.request.never_wait {
+            let now = self.target.now();
+            let due = self.due(now.monotonic);
+            return Err(self.refusal(now, HostRefusal::Paused, Some(due)));
+        }
+        Ok(false)
     }
 
     /// Stamps the start. `None` when it may not start after all: the position in the queue is kept and the permit is not.
     pub(super) fn start(&mut self) -> Result<Option<Permit>, Refusal> {
-        let now = self.slot.target.now();
+        let now = self.target.now();
         if !self.check_rules(now)? {
             self.release();
             return Ok(None);
         }
-        let let_go = (self.waits && self.slot.ask.delay_taken).then_some(self.outer.delay);
-        let start = self.slot.start(now.monotonic, self.outer.counted, let_go);
-        let Some((number, lease)) = start else {
+        let options = self.request.options;
+        let spacing = (self.waits && options.delay_taken).then_some(self.requester.outer_delay);
+        let start =
+            self.with_queue(|_, queue, request| queue.start(request, now.monotonic, spacing));
+        let reserved = std::mem::replace(&mut self.state, AcquireState::Queued);
+        let (Some(number), AcquireState::Reserved(lease)) = (start, reserved) else {
             return Ok(None);
         };
-        let Slot {
-            target, visit, ask, ..
-        } = &self.slot;
+        self.state = AcquireState::Outside;
         if let Some(start_check) = &self.requester.start_check {
             start_check.started();
         }
+        let visit = &self.requester.visit;
         if let Some(visit) = visit {
-            visit.with(|state| state.started(target.host.key, number));
+            visit.with(|state| state.started(self.target.host.key, number));
         }
-        let started = Started {
-            at: now.monotonic,
-            waited: now.monotonic.saturating_duration_since(self.entered),
-            page: self.requester.page,
-            holds_permit: !ask.pauses_only,
-            visit: visit.clone(),
-            lease,
-        };
+        let mut permit = Permit::new(self.target.clone(), now.monotonic);
+        permit.waited = now.monotonic.saturating_duration_since(self.entered);
+        permit.page = self.requester.page;
+        permit.holds_permit = !options.pauses_only;
+        permit.visit = visit.clone();
+        permit.lease = lease;
         // What is held for pauses only starts further in, and is told of only where it was held indeed.
-        if self.waits || !ask.pauses_only {
-            events::started(self.event_scope(), &target.host.name, started.waited);
+        if self.waits || permit.holds_permit {
+            events::started(self.event_scope(), &self.target.host.name, permit.waited);
         }
-        Ok(Some(Permit::new(target.clone(), started)))
+        Ok(Some(permit))
+    }
+
+    /// Gives back what is reserved and keeps the position in the queue.
+    pub(super) fn release(&mut self) {
+        if let AcquireState::Reserved(_) = self.state {
+            self.state = AcquireState::Queued;
+            self.with_queue(|_, queue, request| queue.unreserve(request));
+        }
+    }
+
+    /// Whether pause and delay would let it start now.
+    pub(super) fn is_due(&mut self) -> bool {
+        let now = self.target.monotonic();
+        self.due(now) <= now
+    }
+
+    fn due(&mut self, now: Instant) -> Instant {
+        self.with_queue(|_, queue, request| queue.due(request, now))
+    }
+
+    fn with_queue<T>(
+        &mut self,
+        change: impl FnOnce(&Target, &mut LockedQueue<'_>, &mut QueuedRequest) -> T,
+    ) -> T {
+        let (target, request) = (&self.target, &mut self.request);
+        let visit = self.requester.visit.as_ref();
+        let key = target.host.key;
+        request.visit_start = visit.and_then(|visit| visit.with(|state| state.last_start(key)));
+        target.with_queue(|queue| change(target, queue, request))
     }
 
     fn tell_wait(&mut self) {
         if !std::mem::replace(&mut self.waits, true) {
-            let (scope, host) = (self.event_scope(), &*self.slot.target.host.name);
+            let (scope, host) = (self.event_scope(), &*self.target.host.name);
             events::queued(scope, host);
         }
     }
 
     fn event_scope(&self) -> EventScope {
-        let mut scope = self.slot.target.registry.scope;
-        if self.slot.ask.pauses_only {
+        let mut scope = self.target.registry.scope;
+        if self.request.options.pauses_only {
             scope.name = "pause";
         }
         scope
     }
 
-    fn paused(&self, now: Now, until: Instant) -> Refusal {
-        let why = HostRefusal::Paused;
-        let retry_at = Some(until);
-        self.refusal(now, Denied { why, retry_at })
+    fn refusal(&self, now: Now, why: HostRefusal, retry_at: Option<Instant>) -> Refusal {
+        self.denied(now, Denied { why, retry_at })
     }
 
-    fn refusal(&self, now: Now, denied: Denied) -> Refusal {
-        let host = &self.slot.target.host.name;
+    fn denied(&self, now: Now, denied: Denied) -> Refusal {
+        let host = &self.target.host.name;
         self.requester.refuse(self.event_scope(), host, now, denied)
     }
 }
 
-impl Requester {
-    fn new(origin: &Origin, context: Option<&Context>) -> Self {
-        Self {
-            origin: origin.clone(),
-            contact: context.and_then(Context::contact),
-            start_check: context.and_then(|context| context.start_check.clone()),
-            page: !context.is_some_and(|context| context.fetches_robots_txt),
+impl Drop for Acquire {
+    fn drop(&mut self) {
+        let request = &self.request;
+        match self.state {
+            AcquireState::Outside => {}
+            AcquireState::Queued => self.target.with_queue(|locked| {
+                locked.queue.cancel(request.position, locked.wakers);
+            }),
+            AcquireState::Reserved(_) => self.target.with_queue(|queue| queue.unreserve(request)),
         }
-    }
-
-    fn refuse(&self, scope: EventScope, host: &str, now: Now, denied: Denied) -> Refusal {
-        let request = RefusedRequest {
-            scope,
-            host,
-            origin: &self.origin,
-            contact: self.contact.as_ref(),
-        };
-        request.refuse(now, denied)
     }
 }

@@ -14,8 +14,7 @@ use http::{Extensions, Uri};
 
 use super::acquire::Acquire;
 use super::handle::Hosts;
-use super::options::AcquireOptions;
-use super::permit::Permit;
+use super::request::AcquireOptions;
 use crate::BoxError;
 
 pub(crate) type ResolvedAddress = Pin<Box<dyn Future<Output = Result<IpAddr, BoxError>> + Send>>;
@@ -73,38 +72,28 @@ impl<'a> AddressAcquire<'a> {
     ///
     /// # Errors
     /// When nobody knows the address, and when the request may not wait there.
-    pub(super) async fn reserve(&mut self, host: &Acquire) -> Result<(), BoxError> {
+    pub(super) async fn reserve(
+        &mut self,
+        host: &Acquire,
+    ) -> Result<(IpAddr, &mut Acquire), BoxError> {
         let contact = host.contact().cloned();
         let address = self.budget.resolver.resolve(host.origin(), contact).await?;
-        if self.at.as_ref().is_none_or(|(known, _)| *known != address) {
-            let name = origin_of(address)?;
-            let registry = &self.budget.hosts.0;
-            let acquire = host.at_address(registry, &name, self.extensions, &self.options)?;
-            self.at = Some((address, acquire));
-        }
-        if let Some((_, acquire)) = &mut self.at {
-            acquire.reserve().await?;
-        }
-        Ok(())
+        let acquire = match self.at.take() {
+            Some((known, acquire)) if known == address => acquire,
+            _ => {
+                let (registry, name) = (&self.budget.hosts.0, origin_of(address)?);
+                host.at_address(registry, &name, self.extensions, &self.options)?
+            }
+        };
+        let (_, acquire) = self.at.insert((address, acquire));
+        acquire.reserve().await?;
+        Ok((address, acquire))
     }
 
-    /// Whether the reserved permit may be used now. Otherwise, and where the host does not let the request start after
-    /// all, it is given back; the position in the queue is kept.
-    pub(super) fn is_due(&self) -> bool {
-        self.at.as_ref().is_none_or(|(_, acquire)| acquire.is_due())
-    }
-
+    /// Gives back what is reserved and keeps the position in the queue.
     pub(super) fn release(&mut self) {
         if let Some((_, acquire)) = &mut self.at {
             acquire.release();
-        }
-    }
-
-    /// Stamps the start; `None` when it may not start there after all.
-    pub(super) fn start(&mut self) -> Result<Option<(IpAddr, Permit)>, BoxError> {
-        match &mut self.at {
-            Some((address, acquire)) => Ok(acquire.start()?.map(|permit| (*address, permit))),
-            None => Ok(None),
         }
     }
 }

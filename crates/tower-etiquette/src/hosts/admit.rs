@@ -7,8 +7,8 @@ use tower_service::Service;
 use super::acquire::Acquire;
 use super::address::{AddressAcquire, AddressBudget};
 use super::handle::Hosts;
-use super::options::AcquireOptions;
 use super::permit::Permit;
+use super::request::AcquireOptions;
 use crate::BoxError;
 use crate::ready::ready;
 
@@ -31,7 +31,7 @@ where
     S: Service<R> + Clone,
     S::Error: Into<BoxError>,
 {
-    let new = || Acquire::new(&hosts.0, origin, extensions, &options);
+    let new = || Acquire::new(&hosts.0, origin, origin, extensions, &options);
     let mut acquire = new()?;
     acquire.wait_for_redirect(options.not_before).await?;
     let mut address = address.map(|budget| AddressAcquire::new(budget, extensions, &options));
@@ -40,25 +40,26 @@ where
             address.release();
         }
         acquire.reserve().await?;
-        if let Some(address) = &mut address {
-            address.reserve(&acquire).await?;
-        }
+        let at = match &mut address {
+            Some(address) => Some(address.reserve(&acquire).await?),
+            None => None,
+        };
         let mut service = inner.clone();
         ready(&mut service).await.map_err(Into::into)?;
         if !acquire.ask_store().await? {
             continue;
         }
-        let Some(address) = &mut address else {
+        let Some((address, shared)) = at else {
             match acquire.start()? {
                 Some(permit) => return Ok((service, permit)),
                 None => continue,
             }
         };
         // The host first, because it has more reasons to refuse: a start that is stamped and not used costs a delay.
-        if !address.is_due() {
+        if !shared.is_due() {
             acquire.release();
         } else if let Some(permit) = acquire.start()? {
-            if let Some((address, shared)) = address.start()? {
+            if let Some(shared) = shared.start()? {
                 return Ok((service, permit.with_address(address, shared)));
             }
             // It has cost the host a delay, and is a new request there; its time goes on.

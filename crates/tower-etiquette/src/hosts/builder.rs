@@ -1,6 +1,5 @@
 //! How [`Hosts`] are made.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,8 +24,7 @@ const MAX_HOSTS: usize = 1_000_000;
 #[derive(Debug)]
 #[must_use]
 pub struct HostsBuilder {
-    policy: HostPolicy,
-    own_policies: HashMap<String, Arc<HostPolicy>>,
+    policies: Policies,
     group_by: GroupBy,
     max_hosts: usize,
     clock: Arc<dyn Clock>,
@@ -45,8 +43,7 @@ impl Hosts {
     /// Hosts with further settings.
     pub fn builder() -> HostsBuilder {
         HostsBuilder {
-            policy: HostPolicy::default(),
-            own_policies: HashMap::new(),
+            policies: Policies::default(),
             group_by: GroupBy::default(),
             max_hosts: MAX_HOSTS,
             clock: Arc::new(TokioClock),
@@ -73,13 +70,13 @@ impl Default for Hosts {
 impl HostsBuilder {
     /// The policy of all hosts that have none of their own, and the longest waits of all.
     pub fn policy(mut self, policy: HostPolicy) -> Self {
-        self.policy = policy;
+        self.policies.common = Arc::new(policy);
         self
     }
 
     /// A policy for one host, by the name of its group in lower case. The longest waits stay those of the common policy.
     pub fn host(mut self, name: impl Into<String>, policy: HostPolicy) -> Self {
-        self.own_policies.insert(name.into(), Arc::new(policy));
+        self.policies.own.insert(name.into(), Arc::new(policy));
         self
     }
 
@@ -141,13 +138,9 @@ impl HostsBuilder {
         let first_lease = keys.hash_one(1_u8);
         let clock = Arc::clone(&self.clock);
         let client = |store| StoreClient::new(store, clock, self.scope, first_lease);
-        let policies = Policies {
-            common: Arc::new(self.policy),
-            own: self.own_policies,
-        };
         let hosts = Hosts(Arc::new(Registry {
             id: NEXT.fetch_add(1, Ordering::Relaxed).max(1),
-            table: Table::new(self.max_hosts, policies, keys, self.clock.monotonic()),
+            table: Table::new(self.max_hosts, self.policies, keys, self.clock.monotonic()),
             group_by: self.group_by,
             store: self.store.map(client).map(Arc::new),
             clock: self.clock,

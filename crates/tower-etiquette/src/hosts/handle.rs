@@ -1,11 +1,10 @@
 //! The handle that programs and layers hold.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::decide::host::{
-    HostPolicy, HostResponse, HostSnapshot, HostState, ResponseRecord, StartOptions,
+    HostPolicy, HostResponse, HostSnapshot, HostState, ResponseRecord,
 };
 use etiquette_core::store::host::HostReport;
 use etiquette_core::store::journal::HostJournal;
@@ -13,18 +12,19 @@ use etiquette_core::vocabulary::refusal::{HostRefusal, NoOrigin};
 use etiquette_core::{Clock, InvalidOrigin, Now, Origin, PurposeKind, Refusal};
 use http::{HeaderMap, StatusCode, Uri};
 
-use super::permit::{Permit, Started};
+use super::budget::{Budget, Terms};
+use super::entry::Host;
+use super::permit::{Permit, Start};
 use super::queue::Denied;
-use super::registry::{RefusedRequest, Registry};
+use super::registry::{Registry, refuse};
 use super::report::{self, HostsTotals};
 use super::restore;
-use super::start::Start;
 use super::store::{JournalWrite, event_of};
 use super::target::Target;
 use crate::events::{self, EventScope};
 
 /// The budgets, pauses and queues of all hosts that a client asks. Cloning it shares them.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Hosts(pub(super) Arc<Registry>);
 
 /// For programs.
@@ -49,9 +49,8 @@ impl Hosts {
     pub fn next_allowed(&self, uri: &Uri) -> Result<SystemTime, InvalidOrigin> {
         let origin = Origin::of(uri)?;
         let now = self.0.clock.now();
-        let due = self.0.find(&origin).map(|host| {
-            let budget = &mut host.lock().budget;
-            budget.due(&host.policy, now.monotonic, StartOptions::pace())
+        let due = self.look_up(&origin, |host, budget| {
+            budget.due(Terms::pace(&host.policy, now.monotonic))
         });
         Ok(due.map_or(now.wall, |due| now.wall_at(due)))
     }
@@ -101,22 +100,11 @@ impl Hosts {
             return Err(self.refusal(origin, &host.name, self.0.clock.now(), denied));
         }
         events::started(self.0.scope, &host.name, Duration::ZERO);
-        let target = Target {
-            registry: Arc::clone(&self.0),
-            host,
-            api: None,
-        };
-        Ok(Start(Permit::new(target, Started::page(now))))
+        Ok(Start(Permit::new(Target::new(&self.0, host), now)))
     }
 
     fn refusal(&self, origin: &Origin, host: &str, now: Now, denied: Denied) -> Refusal {
-        let request = RefusedRequest {
-            scope: self.0.scope,
-            host,
-            origin,
-            contact: None,
-        };
-        request.refuse(now, denied)
+        refuse(self.0.scope, host, origin, None, now, denied)
     }
 
     /// Keeps pauses and backoff levels in `journal` from now on, and takes over those that it has; `false` when these hosts
@@ -165,31 +153,33 @@ impl Hosts {
 
     /// Differs after each pause and each run of refusals: what is known about the origin is then worth asking again.
     pub(crate) fn epoch(&self, origin: &Origin) -> u64 {
-        let host = self.0.find(origin);
-        host.map_or(0, |host| host.lock().budget.state.epoch())
+        let epoch = self.look_up(origin, |_, budget| budget.state.epoch());
+        epoch.unwrap_or(0)
     }
 
     /// When the epoch began, as far as that is known.
     pub(crate) fn epoch_began(&self, origin: &Origin) -> Option<Instant> {
-        self.0.find(origin)?.lock().budget.state.last_epoch()
+        self.look_up(origin, |_, budget| budget.state.last_epoch())?
     }
 
     /// The delay as known now.
     pub(crate) fn delay(&self, origin: &Origin) -> Duration {
         let now = self.0.clock.monotonic();
-        match self.0.find(origin) {
-            Some(host) => host
-                .lock()
-                .budget
-                .delay(&host.policy, now, StartOptions::pace()),
-            None => HostState::new().delay(self.policy(), now),
-        }
+        self.look_up(origin, |host, budget| {
+            budget.delay(Terms::pace(&host.policy, now))
+        })
+        .unwrap_or_else(|| HostState::new().delay(self.policy(), now))
     }
 
     /// The end of the pause, if the host is paused.
     pub(crate) fn paused_until(&self, origin: &Origin, now: Instant) -> Option<Instant> {
+        self.look_up(origin, |_, budget| budget.state.paused_until(now))?
+    }
+
+    /// Reads what is remembered of the host of an origin.
+    fn look_up<T>(&self, origin: &Origin, read: impl FnOnce(&Host, &mut Budget) -> T) -> Option<T> {
         let host = self.0.find(origin)?;
-        host.lock().budget.state.paused_until(now)
+        Some(read(&host, &mut host.lock().budget))
     }
 
     /// What the head of a response says under the policy of its host.
@@ -207,20 +197,14 @@ impl Hosts {
 
     /// Records a response for a caller that holds no permit. The response is handed on when the write is done.
     #[must_use]
-    pub(crate) fn record(
-        &self,
-        origin: &Origin,
-        received: &ResponseRecord,
-    ) -> Option<JournalWrite> {
-        let now = self.0.clock.now();
-        let host = self.0.host(origin, now.monotonic)?;
-        let changes = host.record(now.monotonic, received, false);
-        self.0.tell(&host, changes);
+    pub(crate) fn record(&self, origin: &Origin, record: &ResponseRecord) -> Option<JournalWrite> {
+        let now = self.0.clock.monotonic();
+        let host = self.0.host(origin, now)?;
         if let Some(store) = &self.0.store {
-            let event = event_of(received, now.monotonic);
+            let event = event_of(record, now);
             store.report_later(&host, HostReport::new(None, Some(event)));
         }
-        self.0.journal.get()?.keep(&host, now)
+        self.0.record(&host, now, record, false)
     }
 
     /// How the events of these hosts are told.
@@ -231,12 +215,6 @@ impl Hosts {
     /// A number from 0 to 1.
     pub(crate) fn jitter(&self) -> f64 {
         self.0.jitter.next()
-    }
-}
-
-impl fmt::Debug for Hosts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

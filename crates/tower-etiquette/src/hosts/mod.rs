@@ -10,11 +10,11 @@
 //! # Where to read what
 //! | file | what it holds |
 //! | --- | --- |
-//! | `handle`, `builder`, `report`, `start` | what programs see: [`Hosts`], [`HostsBuilder`], [`HostsTotals`], [`Start`] |
+//! | `handle`, `builder`, `report` | what programs see: [`Hosts`], [`HostsBuilder`], [`HostsTotals`] |
 //! | `registry`, `table`, `entry` | what all clones share: all hosts, at rest in few bytes; one host behind its lock |
 //! | `budget` | what one host allows now: the state machine of `etiquette_core`, and what a store said |
 //! | `queue/` | who waits for a host, who is next, and who may not wait any more |
-//! | `admit`, `acquire`, `slot`, `permit` | one request: from its arrival over its turn to the end of its body |
+//! | `admit`, `request`, `acquire`, `permit` | one request: from its arrival over its turn to the end of its body |
 //! | `address` | a second budget for what hosts share that are one machine |
 //! | `monitor` | the task that lets others pass a head which is no longer polled |
 //! | `store/`, `restore` | what other processes, and later ones, know |
@@ -30,14 +30,12 @@ mod handle;
 #[cfg(test)]
 mod model;
 mod monitor;
-mod options;
 mod permit;
 mod queue;
 mod registry;
 mod report;
+mod request;
 mod restore;
-mod slot;
-mod start;
 mod store;
 mod sync;
 mod table;
@@ -50,13 +48,13 @@ pub use etiquette_core::decide::host::{
     GroupBy, HostPolicy, HostSnapshot, Pace, PaceReason, Signal,
 };
 pub use handle::Hosts;
+pub use permit::Start;
 pub use report::HostsTotals;
-pub use start::Start;
 
 pub(crate) use address::AddressBudget;
 #[cfg(feature = "client")]
 pub(crate) use address::{AddressResolver, ResolvedAddress};
 pub(crate) use admit::admit;
 pub(crate) use handle::origin_of;
-pub(crate) use options::AcquireOptions;
 pub(crate) use permit::Permit;
+pub(crate) use request::AcquireOptions;

@@ -9,7 +9,7 @@
 //! runtime ends first, those who wait are woken, and the first of them that is polled starts another one.
 
 use std::future::poll_fn;
-use std::task::{Context as Task, Poll};
+use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -36,21 +36,24 @@ pub(super) fn spawn(target: Target) {
     };
     // Without a runtime there are no timers either, and the monitor ends here.
     if let Ok(runtime) = Handle::try_current() {
-        runtime.spawn(async move { poll_fn(|task| monitor.poll(task)).await });
+        runtime.spawn(async move { poll_fn(|cx| monitor.poll(cx)).await });
     }
 }
 
 impl Monitor {
-    fn poll(&mut self, task: &mut Task<'_>) -> Poll<()> {
+    fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         loop {
             let now = self.target.monotonic();
-            let host = &self.target.host;
-            let Some(until) = host.check_head(now, self.target.api(), task.waker()) else {
+            let check = self.target.with_queue(|locked| {
+                let queue = &mut locked.queue;
+                queue.check_head(now, cx.waker(), locked.wakers)
+            });
+            let Some(until) = check else {
                 self.over = true;
                 return Poll::Ready(());
             };
             let after = until.saturating_duration_since(now).min(CHECK_AGAIN);
-            if self.timer.poll(after, task).is_pending() {
+            if self.timer.poll(after, cx).is_pending() {
                 return Poll::Pending;
             }
         }
@@ -60,7 +63,8 @@ impl Monitor {
 impl Drop for Monitor {
     fn drop(&mut self) {
         if !self.over {
-            self.target.host.monitor_stopped(self.target.api());
+            self.target
+                .with_queue(|locked| locked.queue.monitor_stopped(locked.wakers));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The right to be under way at a host, from the start to the end of the body.
 
 use std::net::IpAddr;
-use std::task::{Context as Task, Poll};
+use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::decide::host::{HostResponse, Pace, ResponseRecord, Signal, StartOptions};
@@ -16,7 +16,14 @@ use crate::visit::Visit;
 #[derive(Debug)]
 pub(crate) struct Permit {
     target: Target,
-    started: Started,
+    started: Instant,
+    pub(super) waited: Duration,
+    pub(super) page: bool,
+    /// It holds a permit, and was not only held by a pause.
+    pub(super) holds_permit: bool,
+    pub(super) visit: Option<Visit>,
+    /// The permit as other processes see it.
+    pub(super) lease: Option<Lease>,
     body: BodyState,
     /// A response that other processes have not been told of yet.
     unreported: Option<HostEvent>,
@@ -24,33 +31,6 @@ pub(crate) struct Permit {
     journal_write: Option<JournalWrite>,
     /// The permit at an address that hosts share.
     address: Option<(IpAddr, Box<Self>)>,
-}
-
-/// How a request was started.
-#[derive(Debug)]
-pub(super) struct Started {
-    pub(super) at: Instant,
-    pub(super) waited: Duration,
-    pub(super) page: bool,
-    /// It holds a permit, and was not only let go by a pause.
-    pub(super) holds_permit: bool,
-    pub(super) visit: Option<Visit>,
-    /// Its permit as other processes see it.
-    pub(super) lease: Option<Lease>,
-}
-
-impl Started {
-    /// A page that did not wait.
-    pub(super) fn page(at: Instant) -> Self {
-        Self {
-            at,
-            waited: Duration::ZERO,
-            page: true,
-            holds_permit: true,
-            visit: None,
-            lease: None,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +43,16 @@ enum BodyState {
 }
 
 impl Permit {
-    pub(super) fn new(target: Target, started: Started) -> Self {
+    /// The permit of a page that has not waited.
+    pub(super) fn new(target: Target, started: Instant) -> Self {
         Self {
             target,
             started,
+            waited: Duration::ZERO,
+            page: true,
+            holds_permit: true,
+            visit: None,
+            lease: None,
             body: BodyState::Head,
             unreported: None,
             journal_write: None,
@@ -87,33 +73,28 @@ impl Permit {
 
     /// How long the request waited before its start.
     pub(crate) fn waited(&self) -> Duration {
-        self.started.waited
+        self.waited
     }
 
     /// What the head of a response says under the host's policy.
     pub(crate) fn read(&self, status: StatusCode, headers: &HeaderMap) -> HostResponse {
-        HostResponse::read(
-            &self.target.host.policy,
-            status,
-            headers,
-            self.target.now().wall,
-        )
+        let wall = self.target.now().wall;
+        HostResponse::read(&self.target.host.policy, status, headers, wall)
     }
 
     /// Records the head of the response: from here on the permit is held by the body.
-    pub(crate) fn answered(&mut self, answer: HostResponse) {
-        self.answered_with(answer, self.target.registry.jitter.next());
+    pub(crate) fn answered(&mut self, response: HostResponse) {
+        self.answered_with(response, self.target.registry.jitter.next());
     }
 
     /// The same with a number from 0 to 1 that decides how late within its jitter a pause ends.
-    pub(crate) fn answered_with(&mut self, answer: HostResponse, jitter: f64) {
-        self.record(answer, jitter, self.started.holds_permit);
+    pub(crate) fn answered_with(&mut self, response: HostResponse, jitter: f64) {
+        self.record(response, jitter, self.holds_permit);
         self.body = BodyState::Unread;
         if let Some((_, permit)) = &mut self.address {
-            permit.answered_elsewhere(answer);
+            permit.answered_elsewhere(response);
         }
-        if let (Some(visit), Some(wait), true) = (&self.started.visit, answer.wait, answer.redirect)
-        {
+        if let (Some(visit), Some(wait), true) = (&self.visit, response.wait, response.redirect) {
             let until = self.target.now().after(wait);
             visit.with(|state| state.not_before = state.not_before.max(Some(until)));
         }
@@ -121,12 +102,12 @@ impl Permit {
 
     /// What a response of one host says about the address that others share with it: how fast the machine is. What it asks
     /// of this client is for the host alone.
-    fn answered_elsewhere(&mut self, mut answer: HostResponse) {
-        answer.signal = Signal::Neutral;
-        answer.wait = None;
-        answer.redirect = false;
-        self.started.page = false;
-        self.record(answer, 0.0, true);
+    fn answered_elsewhere(&mut self, mut response: HostResponse) {
+        response.signal = Signal::Neutral;
+        response.wait = None;
+        response.redirect = false;
+        self.page = false;
+        self.record(response, 0.0, true);
         self.body = BodyState::Unread;
     }
 
@@ -139,19 +120,15 @@ impl Permit {
         );
     }
 
-    fn record(&mut self, answer: HostResponse, jitter: f64, body_follows: bool) {
+    fn record(&mut self, response: HostResponse, jitter: f64, body_follows: bool) {
         let Target { registry, host, .. } = &self.target;
         let now = registry.clock.monotonic();
-        let Started { at, page, .. } = self.started;
-        let mut received = ResponseRecord::new(at, answer, page, jitter).of_api(self.target.api());
-        received.timed = self.started.holds_permit;
-        let changes = host.record(now, &received, body_follows);
-        registry.tell(host, changes);
+        let mut record = ResponseRecord::new(self.started, response, self.page, jitter)
+            .of_api(self.target.api());
+        record.timed = self.holds_permit;
+        self.journal_write = registry.record(host, now, &record, body_follows);
         if registry.store.is_some() {
-            self.unreported = Some(event_of(&received, now));
-        }
-        if let Some(journal) = registry.journal.get() {
-            self.journal_write = journal.keep(host, registry.clock.now());
+            self.unreported = Some(event_of(&record, now));
         }
     }
 
@@ -175,7 +152,7 @@ impl Permit {
                 || !matches!(event.response.signal, Signal::Success | Signal::Neutral)
         });
         if let (Some(store), true) = (&self.target.registry.store, urgent) {
-            let lease = self.started.lease.as_ref().map(Lease::renewed);
+            let lease = self.lease.as_ref().map(Lease::renewed);
             let report = HostReport::new(lease, self.unreported());
             if store.report(&self.target.host, report).await {
                 self.unreported = None;
@@ -186,15 +163,15 @@ impl Permit {
     fn unreported(&self) -> Option<HostEvent> {
         let mut event = self.unreported?;
         let now = self.target.monotonic();
-        event.since_start = now.saturating_duration_since(self.started.at);
+        event.since_start = now.saturating_duration_since(self.started);
         Some(event)
     }
 
     /// Ready when the permit is lost, because the store that other processes share could not be reached for too long:
     /// another process may take it, and the request must end.
-    pub(crate) fn poll_lost(&mut self, task: &mut Task<'_>) -> Poll<()> {
-        match &mut self.started.lease {
-            Some(lease) => lease.poll_lost(task),
+    pub(crate) fn poll_lost(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        match &mut self.lease {
+            Some(lease) => lease.poll_lost(cx),
             None => Poll::Pending,
         }
     }
@@ -221,9 +198,9 @@ impl Permit {
     pub(crate) fn pace(&self) -> Pace {
         let now = self.target.monotonic();
         let api = self.target.api.as_ref();
-        let ask = api.map_or(StartOptions::pace(), |slot| StartOptions::api(slot.ask));
+        let options = api.map_or(StartOptions::pace(), |slot| StartOptions::api(slot.quota));
         let host = &self.target.host;
-        host.lock().budget.state.pace_of(&host.policy, now, ask)
+        host.lock().budget.state.pace_of(&host.policy, now, options)
     }
 
     /// The end of the host's pause, if it is paused.
@@ -239,20 +216,48 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let event = self.unreported();
         let Target { registry, host, .. } = &self.target;
-        match (self.started.lease.take(), &registry.store) {
+        match (self.lease.take(), &registry.store) {
             (Some(lease), _) => lease.end(event),
             (None, Some(store)) if event.is_some() => {
                 store.report_later(host, HostReport::new(None, event));
             }
             _ => {}
         }
-        if !self.started.holds_permit {
+        if !self.holds_permit {
             return;
         }
         if self.body == BodyState::Reading {
             self.target.bodies().set_reading(false);
         }
         let now = registry.clock.monotonic();
-        host.finish(now, self.body != BodyState::Head, self.target.api());
+        host.finish(now, self.target.api(), self.body != BodyState::Head);
+    }
+}
+
+/// A request that was started by [`Hosts::try_start`](super::Hosts::try_start) and holds a permit of its host. Drop it when
+/// the body has ended.
+#[derive(Debug)]
+#[must_use = "dropping it says that the request is over"]
+pub struct Start(pub(super) Permit);
+
+impl Start {
+    /// Records the head of the response.
+    pub fn answered(&mut self, status: StatusCode, headers: &HeaderMap) {
+        let response = self.0.read(status, headers);
+        self.0.answered(response);
+    }
+
+    /// Records that no response came.
+    pub fn failed(&mut self) {
+        self.0.failed();
+    }
+
+    /// Waits until what was recorded is in the journal of these hosts, if they have one: at most 5 s. Wait for it before
+    /// the response is handed on, or a crash could undo the pause that somebody heard of. Needs a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Dropped, the record goes on its way.
+    pub async fn kept(&mut self) {
+        self.0.kept().await;
     }
 }

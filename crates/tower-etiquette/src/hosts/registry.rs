@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use etiquette_core::decide::host::{GroupBy, HostPolicy};
+use etiquette_core::decide::host::{GroupBy, HostPolicy, ResponseRecord};
 use etiquette_core::vocabulary::refusal::HostRefused;
 use etiquette_core::{Clock, Now, Origin, Refusal};
 
 use super::entry::Host;
 use super::queue::Denied;
-use super::store::{Journal, StoreClient};
+use super::store::{Journal, JournalWrite, StoreClient};
 use super::table::Table;
-use crate::events::{self, EventScope, HostChanges};
+use crate::events::{self, EventScope};
 
 pub(super) struct Registry {
     /// Tells these hosts from others; never 0.
@@ -45,31 +45,34 @@ impl Registry {
             .name(origin, |name| self.table.get_or_insert(name, now))
     }
 
-    /// Tells what a response changed.
-    pub(super) fn tell(&self, host: &Host, changes: HostChanges) {
+    /// Records a response and tells what it changed. It is handed on when the write to the journal is done, where there is one.
+    pub(super) fn record(
+        &self,
+        host: &Arc<Host>,
+        now: Instant,
+        response: &ResponseRecord,
+        body_follows: bool,
+    ) -> Option<JournalWrite> {
+        let changes = host.record(now, response, body_follows);
         changes.emit(self.scope, &host.name, &self.clock);
+        self.journal.get()?.keep(host, self.clock.now())
     }
 }
 
-/// A request that is refused, and by which host.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RefusedRequest<'a> {
-    pub(super) scope: EventScope,
-    /// The host as events name it.
-    pub(super) host: &'a str,
-    pub(super) origin: &'a Origin,
-    pub(super) contact: Option<&'a Arc<str>>,
-}
-
-impl RefusedRequest<'_> {
-    /// Tells of the refusal and returns it.
-    pub(super) fn refuse(self, now: Now, denied: Denied) -> Refusal {
-        let Denied { why, retry_at } = denied;
-        let retry_in = retry_at.map(|at| at.saturating_duration_since(now.monotonic));
-        events::refused(self.scope, self.host, why, retry_in);
-        let retry_at = retry_at.map(|at| now.wall_at(at));
-        HostRefused::new(self.origin.clone(), why, retry_at, self.contact.cloned()).into()
-    }
+/// Tells that a host refuses a request, and returns the refusal.
+pub(super) fn refuse(
+    scope: EventScope,
+    host: &str,
+    origin: &Origin,
+    contact: Option<&Arc<str>>,
+    now: Now,
+    denied: Denied,
+) -> Refusal {
+    let Denied { why, retry_at } = denied;
+    let retry_in = retry_at.map(|at| at.saturating_duration_since(now.monotonic));
+    events::refused(scope, host, why, retry_in);
+    let retry_at = retry_at.map(|at| now.wall_at(at));
+    HostRefused::new(origin.clone(), why, retry_at, contact.cloned()).into()
 }
 
 /// Random numbers that spread what processes do at once; not for secrets.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use etiquette_core::Now;
 use etiquette_core::decide::host::HostSnapshot;
 
-use super::entry::Host;
+use super::entry::{Host, HostInner};
 use super::table::Table;
 
 /// What all hosts together come to.
@@ -58,9 +58,8 @@ pub(super) fn busiest(table: &Table, most: usize, now: Now) -> Vec<HostSnapshot>
 
 /// Why a host is asked at its pace.
 pub(super) fn snapshot(host: &Host, now: Now) -> HostSnapshot {
-    let mut inner = host.lock();
-    let waiting = inner.queues.waiting();
+    let HostInner { budget, queues, .. } = &mut *host.lock();
     let name = Some(host.name.to_string());
-    let state = &mut inner.budget.state;
-    state.snapshot(&host.policy, now, name, waiting)
+    let waiting = queues.waiting();
+    budget.state.snapshot(&host.policy, now, name, waiting)
 }

@@ -53,7 +53,7 @@ fn restore(
             let jitter = registry.jitter.next();
             let received = ResponseRecord::new(now.monotonic, answer, true, jitter).untimed();
             let changes = host.record(now.monotonic, &received, false);
-            registry.tell(&host, changes);
+            changes.emit(registry.scope, &host.name, &registry.clock);
             Some(host)
         }
     }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context as Task, Poll};
+use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
@@ -12,7 +12,7 @@ pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
 
 impl Timer {
     /// Sets the timer to `after` from now and polls it.
-    pub(super) fn poll(&mut self, after: Duration, task: &mut Task<'_>) -> Poll<()> {
+    pub(super) fn poll(&mut self, after: Duration, cx: &mut TaskContext<'_>) -> Poll<()> {
         let sleep = match &mut self.0 {
             Some(sleep) => {
                 sleep.as_mut().reset(Instant::now() + after);
@@ -20,7 +20,7 @@ impl Timer {
             }
             none => none.insert(Box::pin(sleep(after))),
         };
-        sleep.as_mut().poll(task)
+        sleep.as_mut().poll(cx)
     }
 
     /// Wakes nobody any more.

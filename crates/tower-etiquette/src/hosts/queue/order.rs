@@ -30,10 +30,21 @@ pub(crate) enum Class {
 
 /// A request that waits.
 #[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) waker: Option<Waker>,
-    pub(super) deadline: Instant,
-    pub(super) ask: StartOptions,
+struct Waiter {
+    waker: Option<Waker>,
+    deadline: Instant,
+    options: StartOptions,
+}
+
+impl Waiter {
+    fn new(deadline: Instant, options: StartOptions) -> Self {
+        let waker = None;
+        Self {
+            waker,
+            deadline,
+            options,
+        }
+    }
 }
 
 /// Why a request may not start or wait, and when to come back.
@@ -46,10 +57,8 @@ pub(crate) struct Denied {
 impl Denied {
     /// Denied for a reason that no time is known for.
     pub(crate) fn new(why: HostRefusal) -> Self {
-        Self {
-            why,
-            retry_at: None,
-        }
+        let retry_at = None;
+        Self { why, retry_at }
     }
 }
 
@@ -74,6 +83,14 @@ impl Schedule {
         } else {
             now.checked_add(self.delay).unwrap_or(now)
         }
+    }
+
+    /// When a request could with so many `ahead` of it.
+    pub(super) fn due_behind(&self, ahead: usize) -> Instant {
+        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
+        let delays = self.delay.saturating_mul(ahead);
+        let behind = delays.saturating_sub(self.saved);
+        self.due.checked_add(behind).unwrap_or(self.due)
     }
 }
 
@@ -107,7 +124,7 @@ impl Queue {
     }
 
     /// Whether a request at `position` is the head, or would be.
-    pub(crate) fn is_head(&self, position: Position) -> bool {
+    pub(super) fn is_head(&self, position: Position) -> bool {
         self.waiting
             .first_key_value()
             .is_none_or(|(head, _)| position <= *head)
@@ -125,24 +142,26 @@ impl Queue {
         self.waiting.contains_key(&position)
     }
 
-    pub(super) fn is_suspended(&self, position: Position) -> bool {
-        self.suspended.contains_key(&position)
+    /// Whether it waits, suspended or not.
+    pub(super) fn contains(&self, position: Position) -> bool {
+        self.is_waiting(position) || self.suspended.contains_key(&position)
     }
 
-    /// What those who wait ask for: the same limit, if it is that of an API.
-    pub(super) fn ask(&self) -> StartOptions {
+    /// What those who wait ask for: the same quota, if it is that of an API.
+    pub(super) fn options(&self) -> StartOptions {
         let mut waiters = self.waiting.values().chain(self.suspended.values());
-        let api = waiters.next().and_then(|waiter| waiter.ask.api);
+        let api = waiters.next().and_then(|waiter| waiter.options.api);
         api.map_or_else(StartOptions::pace, StartOptions::api)
     }
 
-    pub(super) fn insert(&mut self, position: Position, waiter: Waiter) {
+    pub(super) fn insert(&mut self, position: Position, deadline: Instant, options: StartOptions) {
         self.start_by = None;
+        let waiter = Waiter::new(deadline, options);
         self.waiting.insert(position, waiter);
     }
 
     /// Remembers whom to wake at `position`.
-    pub(crate) fn set_waker(&mut self, position: Position, waker: &Waker) {
+    pub(super) fn set_waker(&mut self, position: Position, waker: &Waker) {
         let waiting = self.waiting.get_mut(&position);
         let Some(waiter) = waiting.or(self.suspended.get_mut(&position)) else {
             return;
@@ -154,15 +173,26 @@ impl Queue {
     }
 
     /// Lets others pass, and keeps the position.
-    pub(super) fn suspend(&mut self, position: Position, waiter: Waiter) {
+    pub(super) fn suspend(&mut self, position: Position, deadline: Instant, options: StartOptions) {
         self.remove(position);
+        let waiter = Waiter::new(deadline, options);
         self.suspended.insert(position, waiter);
+    }
+
+    /// Whether a suspended request was denied meanwhile; remembers whom to wake then.
+    pub(crate) fn poll_suspended(&mut self, position: Position, waker: &Waker) -> Option<Denied> {
+        let denied = self.take_denied(position);
+        if denied.is_none() {
+            self.set_waker(position, waker);
+        }
+        denied
     }
 
     /// Returns to the position, if it was suspended.
     pub(super) fn resume(&mut self, position: Position) {
         if let Some(waiter) = self.suspended.remove(&position) {
-            self.insert(position, waiter);
+            self.start_by = None;
+            self.waiting.insert(position, waiter);
         }
     }
 
@@ -196,7 +226,7 @@ impl Queue {
         self.waiting.remove(&position);
     }
 
-    pub(crate) fn take_denied(&mut self, position: Position) -> Option<Denied> {
+    pub(super) fn take_denied(&mut self, position: Position) -> Option<Denied> {
         self.denied.remove(&position)
     }
 
@@ -283,7 +313,7 @@ impl Queue {
             stays
         };
         self.waiting.retain(|position, waiter| {
-            let undelayed = waiter.ask.pauses_only || waiter.ask.delay_taken;
+            let undelayed = waiter.options.pauses_only || waiter.options.delay_taken;
             let (from, behind) = if undelayed {
                 (schedule.pause_end, Duration::ZERO)
             } else {

@@ -14,7 +14,7 @@ const MAX_APIS: usize = 16;
 /// owed to the API.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiSlot {
-    pub(crate) ask: ApiQuota,
+    pub(crate) quota: ApiQuota,
     pub(crate) bodies: Arc<BodyMeter>,
 }
 
@@ -31,7 +31,7 @@ impl Queues {
     pub(crate) fn of(&mut self, api: Option<u64>) -> &mut Queue {
         let found = api.and_then(|api| {
             let mut apis = self.apis.iter_mut();
-            apis.find(|(slot, _)| slot.ask.number == api)
+            apis.find(|(slot, _)| slot.quota.number == api)
         });
         match found {
             Some((_, queue)) => queue,
@@ -71,23 +71,23 @@ impl Queues {
     /// The slot of an API; `None` when too many are in use. One that nobody uses makes room, unless something is `owed` to it.
     pub(crate) fn open_api(
         &mut self,
-        ask: ApiQuota,
+        quota: ApiQuota,
         mut owed: impl FnMut(u64) -> bool,
     ) -> Option<ApiSlot> {
         let mut known = self.apis.iter();
-        if let Some((slot, _)) = known.find(|(slot, _)| slot.ask.number == ask.number) {
+        if let Some((slot, _)) = known.find(|(slot, _)| slot.quota.number == quota.number) {
             let bodies = Arc::clone(&slot.bodies);
-            return Some(ApiSlot { ask, bodies });
+            return Some(ApiSlot { quota, bodies });
         }
         if self.apis.len() >= MAX_APIS {
             self.apis
-                .retain(|(slot, _)| Arc::strong_count(&slot.bodies) > 1 || owed(slot.ask.number));
+                .retain(|(slot, _)| Arc::strong_count(&slot.bodies) > 1 || owed(slot.quota.number));
         }
         if self.apis.len() >= MAX_APIS {
             return None;
         }
         let bodies = Arc::default();
-        let slot = ApiSlot { ask, bodies };
+        let slot = ApiSlot { quota, bodies };
         self.apis.push((slot.clone(), Queue::default()));
         Some(slot)
     }

@@ -33,7 +33,7 @@ impl BodyMeter {
     }
 
     /// The number of polls so far, if nobody waits for more of a body.
-    pub(super) fn unread_since(&self) -> Option<u64> {
+    pub(super) fn unread(&self) -> Option<u64> {
         let unread = self.readers.load(Ordering::Acquire) == 0;
         unread.then(|| self.polls.load(Ordering::Acquire))
     }

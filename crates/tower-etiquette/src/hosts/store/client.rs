@@ -1,11 +1,10 @@
 //! The store of a process's hosts, and the reports to it.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use etiquette_core::decide::host::{HostPolicy, HostState, ResponseRecord};
+use etiquette_core::decide::host::{HostPolicy, ResponseRecord};
 use etiquette_core::store::host::{HostEvent, HostReport, HostStore, LeaseId, LocalView};
 use etiquette_core::{Clock, Origin};
 use tokio::runtime::Handle;
@@ -14,6 +13,7 @@ use crate::events::{self, EventScope};
 use crate::hosts::entry::Host;
 
 /// The store of these hosts.
+#[derive(Debug)]
 pub(crate) struct StoreClient {
     pub(super) store: Arc<dyn HostStore>,
     pub(super) clock: Arc<dyn Clock>,
@@ -38,8 +38,8 @@ impl StoreClient {
 
     /// Reports a response, and what became of a permit; whether the store took it.
     pub(crate) async fn report(&self, host: &Host, report: HostReport) -> bool {
-        let local = LocalTimes::of(&host.lock().budget.state, self.now());
-        let reported = self.store.report(local.view(host, &host.policy), report);
+        let local = local_view(host, &host.policy, self.now());
+        let reported = self.store.report(local, report);
         events::store_result("hosts", "report a response", reported.await).is_some()
     }
 
@@ -53,7 +53,7 @@ impl StoreClient {
         }
     }
 
-    pub(super) fn new_lease(&self) -> LeaseId {
+    pub(crate) fn new_lease(&self) -> LeaseId {
         LeaseId(self.next_lease.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -69,38 +69,21 @@ impl StoreClient {
     }
 }
 
-impl fmt::Debug for StoreClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.store.fmt(f)
-    }
-}
-
 /// What this process knows of a host, relative to the present.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LocalTimes {
-    pause: Duration,
-    since_start: Option<Duration>,
-    since_end: Option<Duration>,
-}
-
-impl LocalTimes {
-    pub(super) fn of(state: &HostState, now: Instant) -> Self {
-        let since = |at: Instant| now.saturating_duration_since(at);
-        let pause = state.paused_until(now);
-        Self {
-            pause: pause.map_or(Duration::ZERO, |until| until - now),
-            since_start: state.last_start().map(since),
-            since_end: state.last_end().map(since),
-        }
+pub(super) fn local_view<'a>(
+    host: &'a Host,
+    policy: &'a HostPolicy,
+    now: Instant,
+) -> LocalView<'a> {
+    let state = &host.lock().budget.state;
+    let since = |at: Instant| now.saturating_duration_since(at);
+    let mut view = LocalView::new(&host.name, policy);
+    if let Some(until) = state.paused_until(now) {
+        view.pause = until - now;
     }
-
-    pub(super) fn view<'a>(self, host: &'a Host, policy: &'a HostPolicy) -> LocalView<'a> {
-        let mut view = LocalView::new(&host.name, policy);
-        view.pause = self.pause;
-        view.since_start = self.since_start;
-        view.since_end = self.since_end;
-        view
-    }
+    view.since_start = state.last_start().map(since);
+    view.since_end = state.last_end().map(since);
+    view
 }
 
 /// A number for an origin that all processes derive alike (FNV-1a).
@@ -112,9 +95,9 @@ pub(crate) fn origin_number(origin: &Origin) -> u64 {
 }
 
 /// A response as it is reported to others.
-pub(crate) fn event_of(received: &ResponseRecord, now: Instant) -> HostEvent {
-    let since = now.saturating_duration_since(received.started);
-    let mut event = HostEvent::new(received.response, received.page, received.jitter, since);
-    event.latency = received.timed.then_some(since);
+pub(crate) fn event_of(record: &ResponseRecord, now: Instant) -> HostEvent {
+    let since = now.saturating_duration_since(record.started);
+    let mut event = HostEvent::new(record.response, record.page, record.jitter, since);
+    event.latency = record.timed.then_some(since);
     event
 }

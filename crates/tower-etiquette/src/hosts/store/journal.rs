@@ -21,7 +21,7 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Journal {
     journal: Arc<dyn HostJournal>,
-    /// HostChanges of one host are handed over in the order in which they were made.
+    /// Changes of one host are handed over in the order in which they were made.
     order: Mutex<()>,
 }
 
@@ -43,8 +43,11 @@ impl Journal {
 
     /// Hands over what is to be known of `host`, if that is not in the journal yet.
     pub(crate) fn keep(&self, host: &Arc<Host>, now: Now) -> Option<JournalWrite> {
-        if host.is_written(now.monotonic) {
-            return None;
+        {
+            let mut inner = host.lock();
+            if inner.budget.state.mark(now.monotonic).as_ref() == inner.written.as_deref() {
+                return None;
+            }
         }
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         let (mark, record) = {
@@ -72,7 +75,7 @@ impl JournalWrite {
     pub(crate) async fn done(self) {
         let written = self.written.into_inner();
         match timeout(MAX_WAIT, written.unwrap_or_else(PoisonError::into_inner)).await {
-            Ok(Ok(())) => self.host.set_written(self.mark),
+            Ok(Ok(())) => self.host.lock().written = self.mark.map(Box::new),
             // What is not written is handed over with the next response.
             _ => events::store_failed("journal", "keep a host's pause"),
         }

@@ -1,10 +1,9 @@
 //! A permit that the store keeps for a request under way.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as Task, Poll};
+use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
 use etiquette_core::store::host::{HostEvent, HostReport, LeaseId, LeaseUpdate};
@@ -15,6 +14,7 @@ use super::client::StoreClient;
 use crate::hosts::entry::Host;
 
 /// A lease of a permit, renewed until it is dropped. The drop reports it as unused, unless its request was sent.
+#[derive(Debug)]
 pub(crate) struct Lease {
     client: Arc<StoreClient>,
     host: Arc<Host>,
@@ -48,9 +48,9 @@ impl Lease {
     }
 
     /// Ready when the permit is not ours any more, because the store could not be told in time that it is needed.
-    pub(crate) fn poll_lost(&mut self, task: &mut Task<'_>) -> Poll<()> {
+    pub(crate) fn poll_lost(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         if let Some(renewal) = &mut self.renewal
-            && let Poll::Ready(ended) = Pin::new(renewal).poll(task)
+            && let Poll::Ready(ended) = Pin::new(renewal).poll(cx)
         {
             self.renewal = None;
             self.lost = ended.is_ok();
@@ -79,14 +79,6 @@ impl Drop for Lease {
             renewal.abort();
         }
         self.client.report_later(&self.host, self.report);
-    }
-}
-
-impl fmt::Debug for Lease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
     }
 }
 

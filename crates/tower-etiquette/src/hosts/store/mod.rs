@@ -13,8 +13,8 @@ mod journal;
 mod lease;
 mod view;
 
-pub(super) use acquire::{StartQuestion, StoreReply};
+pub(super) use acquire::{StoreReply, acquire};
 pub(super) use client::{StoreClient, event_of, origin_number};
 pub(super) use journal::{Journal, JournalWrite};
 pub(super) use lease::Lease;
-pub(super) use view::{ASK_AGAIN, LONGEST_PAUSE, StoreView};
+pub(super) use view::{ASK_AGAIN, StoreView};

@@ -10,7 +10,7 @@ pub(crate) const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// No wait that a store asks for is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
 /// No pause that others report is.
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(365 * 24 * 3_600);
+const LONGEST_PAUSE: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// The most that is added to a wait, so that processes that were told the same do not come back at one instant.
 const MAX_JITTER: Duration = Duration::from_millis(50);
 
@@ -43,11 +43,14 @@ impl StoreView {
         }
     }
 
-    pub(crate) fn learn(&mut self, now: Instant, shared: &SharedView) {
+    /// Takes over what all processes know together; the end of a pause that is reported.
+    pub(crate) fn learn(&mut self, now: Instant, shared: &SharedView) -> Option<Instant> {
         self.failing = None;
         self.delay = shared.delay;
         let start = shared.since_start.and_then(|ago| now.checked_sub(ago));
         self.last_start = self.last_start.max(start);
+        let pause = shared.pause.min(LONGEST_PAUSE);
+        (!pause.is_zero()).then(|| now + pause)
     }
 
     /// The store asked to come back after `wait`.
