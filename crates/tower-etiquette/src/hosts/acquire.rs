@@ -31,8 +31,8 @@ pub(super) struct Acquire {
     request: QueuedRequest,
     requester: Requester,
     entered: Instant,
-    /// It had to wait, and somebody was told.
-    waits: bool,
+    /// It had to wait, and an event said so.
+    has_waited: bool,
     /// What the origin's robots.txt said when it was last checked.
     crawl_delay: Option<Option<Duration>>,
 }
@@ -80,7 +80,7 @@ impl Acquire {
             state: AcquireState::Outside,
             requester,
             entered: now.monotonic,
-            waits: false,
+            has_waited: false,
             crawl_delay: None,
         })
     }
@@ -149,10 +149,11 @@ impl Acquire {
                 continue;
             }
             let mut checked_at = Some(now.monotonic);
-            match poll_fn(|cx| self.poll_reserve(cx, &mut checked_at, &mut timer)).await {
-                QueuePoll::Granted => return Ok(()),
-                QueuePoll::Denied(denied) => return Err(self.denied(self.target.now(), denied)),
-                _ => {}
+            let poll = poll_fn(|cx| self.poll_reserve(cx, &mut checked_at, &mut timer)).await;
+            match poll {
+                Ok(QueuePoll::Granted) => return Ok(()),
+                Ok(_) => {}
+                Err(denied) => return Err(self.denied(self.target.now(), denied)),
             }
         }
     }
@@ -163,45 +164,46 @@ impl Acquire {
         cx: &mut TaskContext<'_>,
         checked_at: &mut Option<Instant>,
         timer: &mut Timer,
-    ) -> Poll<QueuePoll> {
+    ) -> Poll<Result<QueuePoll, Denied>> {
         loop {
             let checked = checked_at.take();
             let now = checked.unwrap_or_else(|| self.target.monotonic());
-            let after = match self.poll_queue(cx, now, checked.is_some()) {
+            let after = match self.poll_queue(cx, now, checked.is_some())? {
                 QueuePoll::Head(next) => next.saturating_duration_since(now),
                 QueuePoll::Behind { start_monitor } => {
                     timer.clear();
                     if start_monitor {
                         monitor::spawn(self.target.clone());
                     }
-                    self.tell_wait();
+                    self.mark_waiting();
                     return Poll::Pending;
                 }
-                outcome => return Poll::Ready(outcome),
+                outcome => return Poll::Ready(Ok(outcome)),
             };
             if timer.poll(after, cx).is_pending() {
-                self.tell_wait();
+                self.mark_waiting();
                 return Poll::Pending;
             }
         }
     }
 
-    fn poll_queue(&mut self, cx: &TaskContext<'_>, now: Instant, rules_checked: bool) -> QueuePoll {
+    fn poll_queue(
+        &mut self,
+        cx: &TaskContext<'_>,
+        now: Instant,
+        rules_checked: bool,
+    ) -> Result<QueuePoll, Denied> {
         self.state = AcquireState::Queued;
-        let waker = cx.waker();
         let outcome = self.with_queue(|target, queue, request| {
-            let bodies = target.bodies();
-            queue.poll(
-                request,
-                PollContext {
-                    now,
-                    rules_checked,
-                    waker,
-                    bodies,
-                },
-            )
+            let poll = PollContext {
+                now,
+                rules_checked,
+                waker: cx.waker(),
+                bodies: target.bodies(),
+            };
+            queue.poll(request, poll)
         });
-        if let QueuePoll::Granted = outcome {
+        if let Ok(QueuePoll::Granted) = outcome {
             self.state = AcquireState::Reserved(None);
             self.request.returning = true;
         }
@@ -240,17 +242,13 @@ impl Acquire {
         let suspended = target.with_queue(|queue| queue.suspend(request, now.monotonic));
         suspended.map_err(|denied| self.denied(now, denied))?;
         let mut refresh = start_check.refresh();
-        let denied = poll_fn(|cx| {
+        let refreshed = poll_fn(|cx| {
             let (position, waker) = (request.position, cx.waker());
-            match target.with_queue(|locked| locked.queue.poll_suspended(position, waker)) {
-                None => refresh.as_mut().poll(cx).map(|()| None),
-                denied => Poll::Ready(denied),
-            }
+            target.with_queue(|locked| locked.queue.poll_suspended(position, waker))?;
+            refresh.as_mut().poll(cx).map(Ok)
         });
-        match denied.await {
-            Some(denied) => Err(self.denied(target.now(), denied)),
-            None => Ok(()),
-        }
+        let refreshed = refreshed.await;
+        refreshed.map_err(|denied| self.denied(target.now(), denied))
     }
 
     /// Asks the store that other processes share, if there is one; `false` when the request has to return to its queue.
@@ -292,7 +290,8 @@ impl Acquire {
             return Ok(None);
         }
         let options = self.request.options;
-        let spacing = (self.waits && options.delay_taken).then_some(self.requester.outer_delay);
+        let spacing =
+            (self.has_waited && options.delay_taken).then_some(self.requester.outer_delay);
         let start =
             self.with_queue(|_, queue, request| queue.start(request, now.monotonic, spacing));
         let reserved = std::mem::replace(&mut self.state, AcquireState::Queued);
@@ -313,8 +312,8 @@ impl Acquire {
         permit.holds_permit = !options.pauses_only;
         permit.visit = visit.clone();
         permit.lease = lease;
-        // What is held for pauses only starts further in, and is told of only where it was held indeed.
-        if self.waits || permit.holds_permit {
+        // What is held for pauses only starts further in: there is an event of it only where it was held indeed.
+        if self.has_waited || permit.holds_permit {
             events::started(self.event_scope(), &self.target.host.name, permit.waited);
         }
         Ok(Some(permit))
@@ -349,8 +348,8 @@ impl Acquire {
         target.with_queue(|queue| change(target, queue, request))
     }
 
-    fn tell_wait(&mut self) {
-        if !std::mem::replace(&mut self.waits, true) {
+    fn mark_waiting(&mut self) {
+        if !std::mem::replace(&mut self.has_waited, true) {
             let (scope, host) = (self.event_scope(), &*self.target.host.name);
             events::queued(scope, host);
         }

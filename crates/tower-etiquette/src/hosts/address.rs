@@ -40,61 +40,27 @@ impl AddressBudget {
     pub(crate) fn new(hosts: Hosts, resolver: Arc<dyn AddressResolver>) -> Self {
         Self { hosts, resolver }
     }
-}
 
-/// A request's way to a permit of its address.
-#[derive(Debug)]
-pub(super) struct AddressAcquire<'a> {
-    budget: &'a AddressBudget,
-    extensions: &'a Extensions,
-    options: AcquireOptions,
-    at: Option<(IpAddr, Acquire)>,
-}
-
-impl<'a> AddressAcquire<'a> {
-    pub(super) fn new(
-        budget: &'a AddressBudget,
-        extensions: &'a Extensions,
-        options: &AcquireOptions,
-    ) -> Self {
-        let mut options = options.clone();
-        // The limit of an API is its host's.
-        options.api = None;
-        Self {
-            budget,
-            extensions,
-            options,
-            at: None,
-        }
-    }
-
-    /// Waits until a permit is reserved at the address of the host.
+    /// Waits until a permit is reserved at the address of a request's host. What was `held` for the request before keeps its
+    /// position, unless the host has moved.
     ///
     /// # Errors
     /// When nobody knows the address, and when the request may not wait there.
     pub(super) async fn reserve(
-        &mut self,
+        &self,
         host: &Acquire,
-    ) -> Result<(IpAddr, &mut Acquire), BoxError> {
+        held: Option<(IpAddr, Acquire)>,
+        extensions: &Extensions,
+        options: &AcquireOptions,
+    ) -> Result<(IpAddr, Acquire), BoxError> {
         let contact = host.contact().cloned();
-        let address = self.budget.resolver.resolve(host.origin(), contact).await?;
-        let acquire = match self.at.take() {
+        let address = self.resolver.resolve(host.origin(), contact).await?;
+        let mut acquire = match held {
             Some((known, acquire)) if known == address => acquire,
-            _ => {
-                let (registry, name) = (&self.budget.hosts.0, origin_of(address)?);
-                host.at_address(registry, &name, self.extensions, &self.options)?
-            }
+            _ => host.at_address(&self.hosts.0, &origin_of(address)?, extensions, options)?,
         };
-        let (_, acquire) = self.at.insert((address, acquire));
         acquire.reserve().await?;
         Ok((address, acquire))
-    }
-
-    /// Gives back what is reserved and keeps the position in the queue.
-    pub(super) fn release(&mut self) {
-        if let Some((_, acquire)) = &mut self.at {
-            acquire.release();
-        }
     }
 }
 

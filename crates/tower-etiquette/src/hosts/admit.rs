@@ -5,7 +5,7 @@ use http::Extensions;
 use tower_service::Service;
 
 use super::acquire::Acquire;
-use super::address::{AddressAcquire, AddressBudget};
+use super::address::AddressBudget;
 use super::handle::Hosts;
 use super::permit::Permit;
 use super::request::AcquireOptions;
@@ -34,22 +34,30 @@ where
     let new = || Acquire::new(&hosts.0, origin, origin, extensions, &options);
     let mut acquire = new()?;
     acquire.wait_for_redirect(options.not_before).await?;
-    let mut address = address.map(|budget| AddressAcquire::new(budget, extensions, &options));
+    // The limit of an API is its host's.
+    let at_address = AcquireOptions {
+        api: None,
+        ..options.clone()
+    };
+    let mut held: Option<(_, Acquire)> = None;
     loop {
-        if let Some(address) = &mut address {
-            address.release();
+        if let Some((_, shared)) = &mut held {
+            shared.release();
         }
         acquire.reserve().await?;
-        let at = match &mut address {
-            Some(address) => Some(address.reserve(&acquire).await?),
-            None => None,
-        };
+        if let Some(budget) = address {
+            held = Some(
+                budget
+                    .reserve(&acquire, held, extensions, &at_address)
+                    .await?,
+            );
+        }
         let mut service = inner.clone();
         ready(&mut service).await.map_err(Into::into)?;
         if !acquire.ask_store().await? {
             continue;
         }
-        let Some((address, shared)) = at else {
+        let Some((address, shared)) = &mut held else {
             match acquire.start()? {
                 Some(permit) => return Ok((service, permit)),
                 None => continue,
@@ -60,7 +68,7 @@ where
             acquire.release();
         } else if let Some(permit) = acquire.start()? {
             if let Some(shared) = shared.start()? {
-                return Ok((service, permit.with_address(address, shared)));
+                return Ok((service, permit.with_address(*address, shared)));
             }
             // It has cost the host a delay, and is a new request there; its time goes on.
             drop(permit);

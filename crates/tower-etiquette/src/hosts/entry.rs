@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use etiquette_core::Now;
 use etiquette_core::decide::host::{
-    ApiQuota, Decision, HostMark, HostPolicy, HostRecord, HostState, PackedHost, ResponseRecord,
+    Decision, HostMark, HostPolicy, HostRecord, HostState, PackedHost, ResponseRecord,
 };
 
 use super::budget::{Budget, Terms};
-use super::queue::{ApiSlot, BodyMeter, Class, Denied, LockedQueue, Position, Queues};
+use super::queue::{BodyMeter, Denied, LockedQueue, Queues};
 use super::sync::{Mutex, MutexGuard};
 use super::wake::WakeList;
 use crate::events::{HostChanges, LastReported, PaceSnapshot};
@@ -28,7 +28,7 @@ pub(crate) struct Host {
 pub(super) struct HostInner {
     pub(super) budget: Budget,
     pub(super) queues: Queues,
-    told: LastReported,
+    last_reported: LastReported,
     /// What the journal has, where there is one.
     pub(super) written: Option<Box<HostMark>>,
 }
@@ -40,7 +40,7 @@ impl Host {
             name: name.into(),
             policy,
             inner: Mutex::new(HostInner {
-                told: LastReported::of(&state),
+                last_reported: LastReported::of(&state),
                 budget: Budget::new(state),
                 queues: Queues::default(),
                 written: None,
@@ -77,17 +77,6 @@ impl Host {
                 wakers,
             })
         })
-    }
-
-    /// The slot of an API; `None` when too many of this host are in use.
-    pub(super) fn open_api(&self, quota: ApiQuota, now: Instant) -> Option<ApiSlot> {
-        let HostInner { budget, queues, .. } = &mut *self.lock();
-        queues.open_api(quota, |number| budget.state.owes_api(now, number, true))
-    }
-
-    /// The last position of a class.
-    pub(super) fn position(&self, class: Class) -> Position {
-        self.lock().queues.position(class)
     }
 
     /// Starts a request at once, or says why it may not.
@@ -177,7 +166,13 @@ impl Host {
                     queue.wake_head(wakers);
                 }
             }
-            standing.changes(&mut budget.state, &mut inner.told, policy, now, response)
+            standing.changes(
+                &mut budget.state,
+                &mut inner.last_reported,
+                policy,
+                now,
+                response,
+            )
         })
     }
 
@@ -187,7 +182,7 @@ impl Host {
             let state = &mut inner.budget.state;
             state.recall(record, now);
             let mark = state.mark(now.monotonic);
-            inner.told = LastReported::of(state);
+            inner.last_reported = LastReported::of(state);
             if !record.is_from_the_future(now.wall) {
                 inner.written = mark.map(Box::new);
             }

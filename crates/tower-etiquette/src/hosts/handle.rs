@@ -79,7 +79,7 @@ impl Hosts {
     }
 
     /// Starts a request to `origin` now, or refuses with the time at which to come back: for callers with a queue and a
-    /// client of their own. What comes back is told to the [`Start`], which is dropped at the end of the body.
+    /// client of their own. What comes back is recorded by the [`Start`], which is dropped at the end of the body.
     ///
     /// # Errors
     /// [`HostRefused`](etiquette_core::vocabulary::refusal::HostRefused) when pause, delay or permits do not allow it now, or
@@ -207,7 +207,7 @@ impl Hosts {
         self.0.record(&host, now, record, false)
     }
 
-    /// How the events of these hosts are told.
+    /// The scope and the labels of these hosts' events.
     pub(crate) fn event_scope(&self) -> EventScope {
         self.0.scope
     }

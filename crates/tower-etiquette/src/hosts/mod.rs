@@ -7,18 +7,32 @@
 //! A process that restarts forgets pauses and backoff levels, unless [`Hosts::keep_in`] gives it a journal such as the
 //! folder of feature `disk`. Processes that run at the same time share budgets through [`HostsBuilder::store`].
 //!
-//! # Where to read what
-//! | file | what it holds |
-//! | --- | --- |
-//! | `handle`, `builder`, `report` | what programs see: [`Hosts`], [`HostsBuilder`], [`HostsTotals`] |
-//! | `registry`, `table`, `entry` | what all clones share: all hosts, at rest in few bytes; one host behind its lock |
-//! | `budget` | what one host allows now: the state machine of `etiquette_core`, and what a store said |
-//! | `queue/` | who waits for a host, who is next, and who may not wait any more |
-//! | `admit`, `request`, `acquire`, `permit` | one request: from its arrival over its turn to the end of its body |
-//! | `address` | a second budget for what hosts share that are one machine |
-//! | `monitor` | the task that lets others pass a head which is no longer polled |
-//! | `store/`, `restore` | what other processes, and later ones, know |
-//! | `wake`, `timer`, `sync` | wakers, timers and locks |
+//! [`Hosts::snapshot`], [`Hosts::busiest`] and [`Hosts::totals`] say what is known; [`Hosts::try_start`] is for programs
+//! with a queue and a client of their own.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tower_etiquette::Hosts;
+//! use tower_etiquette::hosts::HostPolicy;
+//!
+//! let policy = HostPolicy::new().min_delay(Duration::from_secs(2));
+//! let hosts = Hosts::builder()
+//!     .policy(policy.clone())
+//!     .host("big.example", policy.min_delay(Duration::from_millis(100)))
+//!     .build();
+//! assert_eq!(hosts.totals().in_flight, 0);
+//! ```
+
+// handle, builder, report      what programs see
+// registry, table, entry       what all clones share: all hosts, at rest in few bytes; one host behind its lock
+// budget                       what one host allows now: the state machine of etiquette_core, and what a store said
+// queue/                       who waits for a host, who is next, and who may not wait any more
+// admit, request, acquire,     one request: from its arrival over its turn
+//   target, permit             to the end of its body
+// address                      a second budget for what hosts share that are one machine
+// monitor                      the task that lets others pass a head that is no longer polled
+// store/, restore              what other processes, and later ones, know
+// wake, timer, sync            wakers, timers and locks
 
 mod acquire;
 mod address;

@@ -1,4 +1,4 @@
-//! The line and the hand-over of permits under all kinds of interleavings: shuttle runs the code itself, and chooses at each
+//! The queue and the hand-over of permits under all kinds of interleavings: shuttle runs the code itself, and chooses at each
 //! taking of a host's lock which thread goes on. A wake-up that is lost shows as a deadlock.
 //!
 //! `cargo test -p tower-etiquette --lib hosts::model`; as many schedules as `ETIQUETTE_SCHEDULES` says, 500 for each model
@@ -216,7 +216,7 @@ fn a_grant_a_release_and_a_cancellation_meet() {
             .collect();
         let mut cancelled = world.request();
         let canceller = thread::spawn(move || {
-            // Once or twice: in the line, or between its grant and its start.
+            // Once or twice: in the queue, or between its grant and its start.
             for _ in 0..2 {
                 if let Some(outcome) = poll_once(&mut cancelled) {
                     drop(outcome);
@@ -242,7 +242,7 @@ fn a_pause_that_comes_between_grant_and_start_holds_the_request() {
                 assert!(!started.saw_pause, "it started within the pause");
             }
         });
-        let teller = {
+        let recorder = {
             let world = world.clone();
             thread::spawn(move || {
                 let now = world.hosts.clock().now().monotonic;
@@ -255,7 +255,7 @@ fn a_pause_that_comes_between_grant_and_start_holds_the_request() {
             })
         };
         visitor.join().unwrap();
-        teller.join().unwrap();
+        recorder.join().unwrap();
     });
 }
 
@@ -287,12 +287,12 @@ fn three_who_wait_are_woken_in_their_order() {
 fn one_who_is_not_polled_any_more_is_passed() {
     play(|world| {
         let holder = block_on(world.request()).unwrap();
-        let mut silent = world.request();
-        assert!(poll_once(&mut silent).is_none());
+        let mut unpolled = world.request();
+        assert!(poll_once(&mut unpolled).is_none());
         let mut request = world.request();
         assert!(poll_once(&mut request).is_none());
         let visitor = thread::spawn(move || visit(request));
-        let watcher = {
+        let monitor = {
             let world = world.clone();
             thread::spawn(move || {
                 let host = world.hosts.0.find(&world.origin).unwrap();
@@ -315,14 +315,14 @@ fn one_who_is_not_polled_any_more_is_passed() {
         };
         drop(holder);
         visitor.join().unwrap();
-        watcher.join().unwrap();
-        drop(silent);
+        monitor.join().unwrap();
+        drop(unpolled);
     });
 }
 
-/// Seeded: whoever is cancelled stays in the line.
+/// Seeded: whoever is cancelled stays in the queue.
 #[test]
-fn the_models_find_a_phantom_in_the_line() {
+fn the_models_find_a_phantom_in_the_queue() {
     let why = fails(|world| {
         let holder = block_on(world.request()).unwrap();
         let mut phantom = world.request();
@@ -338,7 +338,7 @@ fn the_models_find_a_phantom_in_the_line() {
 
 /// Seeded: a permit is not given back.
 #[test]
-fn the_models_find_a_place_that_is_lost() {
+fn the_models_find_a_permit_that_is_lost() {
     let why = fails(|world| {
         let mut holder = block_on(world.request()).unwrap();
         let request = world.request();
@@ -352,7 +352,7 @@ fn the_models_find_a_place_that_is_lost() {
 
 /// Seeded: a permit is given back before the body has ended.
 #[test]
-fn the_models_find_a_place_that_is_given_twice() {
+fn the_models_find_a_permit_that_is_given_twice() {
     let why = fails(|world| {
         let visitors: Vec<_> = (0..2)
             .map(|_| {

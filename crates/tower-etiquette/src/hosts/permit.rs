@@ -19,13 +19,13 @@ pub(crate) struct Permit {
     started: Instant,
     pub(super) waited: Duration,
     pub(super) page: bool,
-    /// It holds a permit, and was not only held by a pause.
+    /// It holds a permit; otherwise only a pause held it before its start.
     pub(super) holds_permit: bool,
     pub(super) visit: Option<Visit>,
     /// The permit as other processes see it.
     pub(super) lease: Option<Lease>,
     body: BodyState,
-    /// A response that other processes have not been told of yet.
+    /// A response that is not reported to other processes yet.
     unreported: Option<HostEvent>,
     /// What was recorded, on its way into the journal.
     journal_write: Option<JournalWrite>,
@@ -113,11 +113,8 @@ impl Permit {
 
     /// Records that no response came.
     pub(crate) fn failed(&mut self) {
-        self.record(
-            HostResponse::failure(),
-            self.target.registry.jitter.next(),
-            false,
-        );
+        let jitter = self.target.registry.jitter.next();
+        self.record(HostResponse::failure(), jitter, false);
     }
 
     fn record(&mut self, response: HostResponse, jitter: f64, body_follows: bool) {

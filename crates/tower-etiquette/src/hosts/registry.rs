@@ -1,4 +1,4 @@
-//! What all clones of [`Hosts`](super::Hosts) share: the hosts, how they are found, and who is told of them.
+//! What all clones of [`Hosts`](super::Hosts) share: the hosts, how they are found, and where events and records go.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +45,7 @@ impl Registry {
             .name(origin, |name| self.table.get_or_insert(name, now))
     }
 
-    /// Records a response and tells what it changed. It is handed on when the write to the journal is done, where there is one.
+    /// Records a response. It is handed on when the write to the journal is done, where there is one.
     pub(super) fn record(
         &self,
         host: &Arc<Host>,
@@ -59,7 +59,7 @@ impl Registry {
     }
 }
 
-/// Tells that a host refuses a request, and returns the refusal.
+/// The refusal of a request by a host, with an event.
 pub(super) fn refuse(
     scope: EventScope,
     host: &str,
@@ -97,7 +97,7 @@ impl Jitter {
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hosts")
+        f.debug_struct("Registry")
             .field("id", &self.id)
             .field("policy", self.policy())
             .field("group_by", &self.group_by)

@@ -97,7 +97,7 @@ impl Requester {
         let limit = options.api.as_ref().filter(|_| target.api.is_none());
         let max_wait = target.registry.policy().max_wait_for(options.purpose);
         QueuedRequest {
-            position: target.host.position(class),
+            position: target.host.lock().queues.position(class),
             options: start,
             policy: limit.map(|api| Box::new(target.host.policy.within(api.limit()))),
             visit_start: None,

@@ -48,11 +48,11 @@ fn restore(
     match record {
         Some(record) => host.restore(record, now).then_some(host),
         None => {
-            let mut answer = HostResponse::failure();
-            answer.signal = Signal::Throttled;
+            let mut response = HostResponse::failure();
+            response.signal = Signal::Throttled;
             let jitter = registry.jitter.next();
-            let received = ResponseRecord::new(now.monotonic, answer, true, jitter).untimed();
-            let changes = host.record(now.monotonic, &received, false);
+            let record = ResponseRecord::new(now.monotonic, response, true, jitter).untimed();
+            let changes = host.record(now.monotonic, &record, false);
             changes.emit(registry.scope, &host.name, &registry.clock);
             Some(host)
         }

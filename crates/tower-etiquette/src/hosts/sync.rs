@@ -5,10 +5,10 @@
 pub(super) use std::sync::{Mutex, MutexGuard};
 
 #[cfg(test)]
-pub(super) use watched::{MODEL, Mutex, MutexGuard};
+pub(super) use modelled::{MODEL, Mutex, MutexGuard};
 
 #[cfg(test)]
-mod watched {
+mod modelled {
     use std::cell::Cell;
     use std::ops::{Deref, DerefMut};
     use std::sync::{LockResult, PoisonError};

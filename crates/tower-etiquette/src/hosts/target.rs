@@ -7,7 +7,7 @@ use etiquette_core::Now;
 use etiquette_core::decide::host::ApiQuota;
 use etiquette_core::vocabulary::purpose::Api;
 
-use super::entry::Host;
+use super::entry::{Host, HostInner};
 use super::queue::{ApiSlot, BodyMeter, LockedQueue};
 use super::registry::Registry;
 
@@ -42,12 +42,11 @@ impl Target {
     /// Takes the queue and the limit of an API; `false` when too many of this host are in use.
     pub(super) fn open_api(&mut self, api: &Api, now: Instant) -> bool {
         // Declarations of one prefix and key are one API.
-        let number = self
-            .registry
-            .table
-            .key_of((api.origin(), api.prefix(), api.key()));
-        let quota = ApiQuota::new(number, api.limit());
-        self.api = self.host.open_api(quota, now);
+        let declared = (api.origin(), api.prefix(), api.key());
+        let number = self.registry.table.key_of(declared);
+        let HostInner { budget, queues, .. } = &mut *self.host.lock();
+        let is_owed = |number| budget.state.owes_api(now, number, true);
+        self.api = queues.open_api(ApiQuota::new(number, api.limit()), is_owed);
         self.api.is_some()
     }
 

@@ -10,7 +10,7 @@ mod poll;
 mod queues;
 mod unread;
 
-pub(super) use order::{Class, Denied, Position, Schedule};
+pub(super) use order::{Class, Denied, Schedule};
 pub(super) use poll::{LockedQueue, PollContext, QueuePoll, QueuedRequest};
 pub(super) use queues::{ApiSlot, Queues};
 pub(super) use unread::{BodyMeter, UnreadBodyTimeout};

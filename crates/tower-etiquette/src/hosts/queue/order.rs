@@ -179,13 +179,15 @@ impl Queue {
         self.suspended.insert(position, waiter);
     }
 
-    /// Whether a suspended request was denied meanwhile; remembers whom to wake then.
-    pub(crate) fn poll_suspended(&mut self, position: Position, waker: &Waker) -> Option<Denied> {
-        let denied = self.take_denied(position);
-        if denied.is_none() {
-            self.set_waker(position, waker);
-        }
-        denied
+    /// Fails for a suspended request that was denied meanwhile; remembers whom to wake then.
+    pub(crate) fn poll_suspended(
+        &mut self,
+        position: Position,
+        waker: &Waker,
+    ) -> Result<(), Denied> {
+        self.check_denied(position)?;
+        self.set_waker(position, waker);
+        Ok(())
     }
 
     /// Returns to the position, if it was suspended.
@@ -226,8 +228,9 @@ impl Queue {
         self.waiting.remove(&position);
     }
 
-    pub(super) fn take_denied(&mut self, position: Position) -> Option<Denied> {
-        self.denied.remove(&position)
+    /// Fails once for a request that was denied since its last poll.
+    pub(super) fn check_denied(&mut self, position: Position) -> Result<(), Denied> {
+        self.denied.remove(&position).map_or(Ok(()), Err)
     }
 
     /// Wakes the head, because something changed that it waits for, and the monitor that sees to it.

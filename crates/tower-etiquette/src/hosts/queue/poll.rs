@@ -25,8 +25,6 @@ pub(crate) enum QueuePoll {
         /// The queue has no monitor yet: the caller starts one.
         start_monitor: bool,
     },
-    /// It may not wait.
-    Denied(Denied),
 }
 
 /// A request as its queue knows it.
@@ -69,26 +67,28 @@ pub(crate) struct LockedQueue<'a> {
 }
 
 impl LockedQueue<'_> {
-    /// Joins the queue or polls it again.
-    pub(crate) fn poll(&mut self, request: &mut QueuedRequest, poll: PollContext<'_>) -> QueuePoll {
+    /// Joins the queue or polls it again. Fails when the request may not wait.
+    pub(crate) fn poll(
+        &mut self,
+        request: &mut QueuedRequest,
+        poll: PollContext<'_>,
+    ) -> Result<QueuePoll, Denied> {
         let position = request.position;
-        if let Some(denied) = self.queue.take_denied(position) {
-            return QueuePoll::Denied(denied);
-        }
+        self.queue.check_denied(position)?;
         self.queue.resume(position);
         if !self.queue.is_waiting(position)
-            && let Some(outcome) = self.join(request, poll)
+            && let Some(outcome) = self.join(request, poll)?
         {
-            return outcome;
+            return Ok(outcome);
         }
         if !self.queue.is_head(position) {
             request.unread.reset();
             self.queue.set_waker(position, poll.waker);
             let start_monitor = self.queue.claim_monitor();
-            return QueuePoll::Behind { start_monitor };
+            return Ok(QueuePoll::Behind { start_monitor });
         }
         match self.decide(request, poll.now) {
-            Decision::Admit => self.grant_head(request, poll),
+            Decision::Admit => Ok(self.grant_head(request, poll)),
             Decision::Wait(due) => self.wait_as_head(request, poll, due, false),
             Decision::Full(due) => self.wait_as_head(request, poll, due, true),
             _ => self.wait_as_head(request, poll, poll.now + UNREAD, false),
@@ -96,26 +96,28 @@ impl LockedQueue<'_> {
     }
 
     /// A new request starts without waiting, or is put into the queue, for which `None` stands.
-    fn join(&mut self, request: &QueuedRequest, poll: PollContext<'_>) -> Option<QueuePoll> {
+    fn join(
+        &mut self,
+        request: &QueuedRequest,
+        poll: PollContext<'_>,
+    ) -> Result<Option<QueuePoll>, Denied> {
         if self.queue.is_head(request.position) && self.decide(request, poll.now) == Decision::Admit
         {
             if !poll.rules_checked {
-                return Some(QueuePoll::CheckRules);
+                return Ok(Some(QueuePoll::CheckRules));
             }
             self.budget.reserve(request.options);
-            return Some(QueuePoll::Granted);
+            return Ok(Some(QueuePoll::Granted));
         }
-        if let Err(denied) = self.may_wait(request, poll.now) {
-            return Some(QueuePoll::Denied(denied));
-        }
+        self.check_wait(request, poll.now)?;
         let options = self.terms(request, poll.now).options;
         self.queue
             .insert(request.position, request.deadline, options);
-        None
+        Ok(None)
     }
 
-    /// Whether a new request may wait: the queue is bounded, and so is the wait.
-    fn may_wait(&mut self, request: &QueuedRequest, now: Instant) -> Result<(), Denied> {
+    /// Fails for a new request that may not wait: the queue is bounded, and so is the wait.
+    fn check_wait(&mut self, request: &QueuedRequest, now: Instant) -> Result<(), Denied> {
         let schedule = self.budget.schedule(self.terms(request, now));
         let at = if request.never_wait {
             schedule.retry_at(now)
@@ -171,15 +173,13 @@ impl LockedQueue<'_> {
         poll: PollContext<'_>,
         due: Instant,
         permits_taken: bool,
-    ) -> QueuePoll {
+    ) -> Result<QueuePoll, Denied> {
         let (now, position) = (poll.now, request.position);
         let in_time = |by: Instant| due.max(now) <= by;
         if !self.queue.start_by().is_some_and(in_time) {
             self.review(now);
-            if let Some(denied) = self.queue.take_denied(position) {
-                self.queue.wake_head(self.wakers);
-                return QueuePoll::Denied(denied);
-            }
+            let checked = self.queue.check_denied(position);
+            checked.inspect_err(|_| self.queue.wake_head(self.wakers))?;
         }
         let next = if permits_taken {
             self.check_unread_bodies(request, poll)
@@ -189,14 +189,14 @@ impl LockedQueue<'_> {
         let Some(next) = next else {
             self.queue.leave(position);
             self.queue.wake_head(self.wakers);
-            return QueuePoll::Denied(Denied::new(HostRefusal::UnreadBody));
+            return Err(Denied::new(HostRefusal::UnreadBody));
         };
         self.queue.set_waker(position, poll.waker);
         let start_by = self.queue.start_by().unwrap_or(request.deadline);
         // Just after the deadline, because at it a start is still in time.
         let next = next.min(start_by + Duration::from_millis(1));
         self.queue.head_polled(next);
-        QueuePoll::Head(next)
+        Ok(QueuePoll::Head(next))
     }
 
     /// When the head has to look at the bodies again that hold the permits; `None` when nobody has read them for too long:
@@ -228,9 +228,7 @@ impl LockedQueue<'_> {
     /// Lets others pass, and keeps the position, while its rules are refreshed.
     pub(crate) fn suspend(&mut self, request: &QueuedRequest, now: Instant) -> Result<(), Denied> {
         let position = request.position;
-        if let Some(denied) = self.queue.take_denied(position) {
-            return Err(denied);
-        }
+        self.queue.check_denied(position)?;
         if self.budget.pause_end(self.policy, now) > request.deadline {
             self.queue.leave(position);
             return Err(self.budget.denied(self.policy, now, request.deadline));

@@ -86,7 +86,7 @@ pub(crate) async fn acquire(
     StoreReply::Wait
 }
 
-/// A question to the store that is not answered yet.
+/// A question to the store that has no reply yet.
 #[derive(Debug)]
 struct Pending<'a> {
     client: &'a Arc<StoreClient>,

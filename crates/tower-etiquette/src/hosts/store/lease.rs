@@ -47,7 +47,7 @@ impl Lease {
         }
     }
 
-    /// Ready when the permit is not ours any more, because the store could not be told in time that it is needed.
+    /// Ready when the permit is not ours any more, because the lease could not be renewed in time.
     pub(crate) fn poll_lost(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         if let Some(renewal) = &mut self.renewal
             && let Poll::Ready(ended) = Pin::new(renewal).poll(cx)

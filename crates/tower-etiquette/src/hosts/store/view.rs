@@ -11,7 +11,7 @@ pub(crate) const ASK_AGAIN: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
 /// No pause that others report is.
 const LONGEST_PAUSE: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// The most that is added to a wait, so that processes that were told the same do not come back at one instant.
+/// The most that is added to a wait, so that processes that got the same reply do not come back at one instant.
 const MAX_JITTER: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
