@@ -44,7 +44,7 @@ const MOST: usize = 256 << 10;
 /// The media type of a problem (RFC 9457).
 const PROBLEM: &str = "application/problem+json";
 
-/// What the service is told.
+/// The command line.
 #[derive(Clone, Debug, Parser)]
 #[command(about = "A link-preview service whose fetches are made for the person who asks")]
 pub struct Options {
@@ -282,9 +282,9 @@ mod tests {
             tokio::spawn(async move { ask(service, &url).await })
         });
         for answer in asks.collect::<Vec<_>>() {
-            let (status, told) = answer.await.unwrap();
-            assert_eq!(status, StatusCode::OK, "{told}");
-            assert_eq!(told["title"], "Hello & welcome");
+            let (status, body) = answer.await.unwrap();
+            assert_eq!(status, StatusCode::OK, "{body}");
+            assert_eq!(body["title"], "Hello & welcome");
         }
         assert_eq!(site.log().targets(), ["/robots.txt", "/page"]);
     }
@@ -296,28 +296,28 @@ mod tests {
             .start()
             .await
             .unwrap();
-        let (status, told) = ask(service().await, &site.url("/page")).await;
+        let (status, body) = ask(service().await, &site.url("/page")).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
-        assert!(told.to_string().contains("disallowed"), "{told}");
+        assert!(body.to_string().contains("disallowed"), "{body}");
         assert_eq!(site.log().targets(), ["/robots.txt"]);
     }
 
     #[tokio::test]
     async fn links_into_its_own_network_are_refused() {
         let site = Site::builder().start().await.unwrap();
-        let (status, told) = ask(service_with(&[]).await, &site.url("/page")).await;
+        let (status, body) = ask(service_with(&[]).await, &site.url("/page")).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
-        assert_eq!(told["kind"], "address_not_public", "{told}");
+        assert_eq!(body["kind"], "address_not_public", "{body}");
         assert_eq!(site.log().connections(), 0);
     }
 
     #[tokio::test]
     async fn nobody_else_is_asked_under_a_made_up_name() {
-        let (status, told) = ask(service().await, "https://site.example/page").await;
+        let (status, body) = ask(service().await, "https://site.example/page").await;
         assert_eq!(status, StatusCode::FORBIDDEN);
         assert!(
-            told["detail"].as_str().unwrap().contains("--info-url"),
-            "{told}"
+            body["detail"].as_str().unwrap().contains("--info-url"),
+            "{body}"
         );
     }
 

@@ -39,7 +39,7 @@ use tower_etiquette::{
 };
 use tower_layer::Layer;
 
-/// What the gateway is told.
+/// The command line.
 #[derive(Clone, Debug, Parser)]
 #[command(about = "A small reverse proxy with the named layers in it")]
 pub struct Options {
@@ -530,9 +530,9 @@ mod tests {
             let uri = format!("http://{gateway}/").parse().unwrap();
             let answer = client.get(uri).await.unwrap();
             assert_eq!(answer.status(), status, "{more:?}");
-            let told = answer.into_body().collect().await.unwrap().to_bytes();
-            let told = String::from_utf8_lossy(&told);
-            assert_eq!(told.contains("address_not_public"), asked == 0, "{told}");
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            let body = String::from_utf8_lossy(&body);
+            assert_eq!(body.contains("address_not_public"), asked == 0, "{body}");
             assert_eq!(inside.log().connections(), asked);
         }
     }

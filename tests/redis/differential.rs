@@ -323,7 +323,7 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// What the server keeps beside what it tells: the rate and the backoff_level.
+    /// What the server keeps beside what it tells: the rate and the backoff level.
     fn compare_memory(&mut self) -> Outcome {
         let key = self.key.get_or_insert_with(|| {
             let pattern = format!("{}:*:h:{}", self.namespace, self.name);
@@ -367,9 +367,9 @@ impl Pair<'_> {
     async fn answered(&mut self, received: &ResponseRecord) {
         let now = self.now();
         let since = now - received.started;
-        let mut told = HostEvent::new(received.response, received.page, received.jitter, since);
-        told.latency = received.timed.then_some(since);
-        self.tell(HostReport::new(None, Some(told))).await;
+        let mut event = HostEvent::new(received.response, received.page, received.jitter, since);
+        event.latency = received.timed.then_some(since);
+        self.tell(HostReport::new(None, Some(event))).await;
         self.state.record_response(&self.policy, now, received);
     }
 

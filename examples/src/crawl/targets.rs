@@ -90,12 +90,12 @@ async fn addresses(origin: &Origin, args: &Args) -> Vec<IpAddr> {
     if let Ok(addr) = literal.parse() {
         return vec![addr];
     }
-    let told = args
+    let given = args
         .resolve
         .iter()
         .find(|r| r.host == host && r.port == origin.port());
-    if let Some(told) = told {
-        return vec![told.addr];
+    if let Some(given) = given {
+        return vec![given.addr];
     }
     if is_local(host) {
         return vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];

@@ -93,8 +93,8 @@ impl Visitor {
         let mut builder = Client::builder(identity.clone())
             .hosts(hosts.clone())
             .public_addresses_only(!args.allow_private && !args.urls.is_empty());
-        for told in &args.resolve {
-            builder = builder.resolve(&told.host, told.port, told.addr);
+        for resolve in &args.resolve {
+            builder = builder.resolve(&resolve.host, resolve.port, resolve.addr);
         }
         let (client, following) = match (&args.cache, shared) {
             (None, None) => both(builder),

@@ -222,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    async fn told(args: &Args) -> (usize, String) {
+    async fn discovered(args: &Args) -> (usize, String) {
         let mut out = Vec::new();
         let failed = run(args, &mut out).await.unwrap();
         (failed, String::from_utf8(out).unwrap())
@@ -230,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn its_own_site_costs_two_requests() {
-        let (failed, text) = told(&Args::default()).await;
+        let (failed, text) = discovered(&Args::default()).await;
         assert_eq!(failed, 0, "{text}");
         assert!(text.contains("200 OK, 2 requests"), "{text}");
         let feed = text.find("feed_atom").unwrap_or_else(|| panic!("{text}"));
@@ -261,7 +261,7 @@ mod tests {
             json: true,
             ..Args::default()
         };
-        let (failed, text) = told(&args).await;
+        let (failed, text) = discovered(&args).await;
         let lines: Vec<Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())

@@ -101,8 +101,8 @@ async fn fetch(args: &Args) -> Result<Page, Failure> {
         .max_body(args.max_bytes)
         .total_timeout(args.max_time)
         .public_addresses_only(!args.allow_private);
-    for told in &args.resolve {
-        builder = builder.resolve(&told.host, told.port, told.addr);
+    for resolve in &args.resolve {
+        builder = builder.resolve(&resolve.host, resolve.port, resolve.addr);
     }
     if let Some(file) = &args.cacert {
         for root in roots(file)? {
@@ -246,11 +246,11 @@ mod tests {
         let url = site.url("/private/x");
         let (exit, out, _) = fetch(&["--allow-private", "--json", &url]).await;
         assert_eq!(exit, Exit::Refused);
-        let told: serde_json::Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(told["refusal"]["kind"], "disallowed");
-        assert_eq!(told["refusal"]["line"], 2);
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(report["refusal"]["kind"], "disallowed");
+        assert_eq!(report["refusal"]["line"], 2);
         assert_eq!(
-            told["refusal"]["contact"],
+            report["refusal"]["contact"],
             "https://www.example.com/bot.html"
         );
         assert_eq!(site.log().targets(), ["/robots.txt"]);
@@ -263,8 +263,8 @@ mod tests {
         assert_eq!(exit, Exit::NotPublic, "{err}");
         assert!(err.contains("--allow-private"), "{err}");
         let (_, out, _) = fetch(&["--json", &site.url("/")]).await;
-        let told: serde_json::Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(told["refusal"]["kind"], "address_not_public");
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(report["refusal"]["kind"], "address_not_public");
         assert_eq!(site.log().connections(), 0);
     }
 

@@ -36,7 +36,7 @@ impl Report {
                 "directives": preferences.directives().iter().collect::<Vec<_>>(),
             })
         });
-        let mut told = json!({
+        let mut report = json!({
             "url": args.url,
             "status": page.status.as_u16(),
             "headers": headers,
@@ -47,19 +47,19 @@ impl Report {
             "preferences": preferences,
         });
         if args.output.is_none() {
-            told["body"] = json!(String::from_utf8_lossy(&page.body));
+            report["body"] = json!(String::from_utf8_lossy(&page.body));
         }
-        Self(told)
+        Self(report)
     }
 
     pub(super) fn failure(args: &Args, failure: &Failure) -> Self {
-        let mut told = json!({ "url": args.url, "reason": failure.to_string() });
+        let mut report = json!({ "url": args.url, "reason": failure.to_string() });
         if let Failure::Request(error) = failure
             && let Some(refusal) = error.refusal()
         {
-            told["refusal"] = self::refusal(refusal);
+            report["refusal"] = self::refusal(refusal);
         }
-        Self(told)
+        Self(report)
     }
 
     pub(super) fn took(&mut self, time: Duration) {
