@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::decide::host::PaceReason;
 use etiquette_core::store::host::{
-    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, Outage, Seen as Known, Shared,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LocalView, Outage, SharedView,
 };
 use etiquette_tests::site::SiteService;
 use http::{Request, header};
@@ -34,7 +34,7 @@ fn declare(prefix: &str, limit: ApiLimit) -> Api {
 fn api() -> Api {
     let limit = ApiLimit::new(number(5_000), Duration::from_secs(3_600))
         .burst(number(10))
-        .at_once(number(4));
+        .max_in_flight(number(4));
     declare(SITE, limit)
 }
 
@@ -246,15 +246,15 @@ struct RecordingStore(Mutex<Vec<HostPolicy>>);
 impl HostStore for RecordingStore {
     fn acquire<'a>(
         &'a self,
-        seen: Known<'a>,
+        seen: LocalView<'a>,
         ask: AcquireRequest,
     ) -> HostStoreFuture<'a, Acquired> {
         assert_eq!(ask.options.api, None, "a store knows no limits of APIs");
         self.0.lock().unwrap().push(seen.policy.clone());
-        Box::pin(async { Ok(Acquired::Granted(Shared::default())) })
+        Box::pin(async { Ok(Acquired::Granted(SharedView::default())) })
     }
 
-    fn tell<'a>(&'a self, _: Known<'a>, _: HostReport) -> HostStoreFuture<'a, ()> {
+    fn report<'a>(&'a self, _: LocalView<'a>, _: HostReport) -> HostStoreFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 
@@ -277,7 +277,7 @@ async fn where_hosts_are_shared_the_stricter_of_budget_and_limit_holds() {
         .build();
     let limit = ApiLimit::new(number(60), Duration::from_secs(3_600))
         .burst(number(10))
-        .at_once(number(2));
+        .max_in_flight(number(2));
     let api = declare(SITE, limit);
     let (client, site) = stack(&["budget"], &hosts);
     assert_eq!(get(&client, "/page").await.unwrap(), 200);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tower::ServiceExt;
-use tower_etiquette::{HostSnapshot, Hosts};
+use tower_etiquette::Hosts;
+use tower_etiquette::hosts::HostSnapshot;
 
 use crate::order::{ALONE, wrap};
 use crate::site::{Client, SITE, STEP, get, get_named, hosts, in_time, site, stack};

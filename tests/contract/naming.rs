@@ -20,7 +20,8 @@ use proptest::option;
 use proptest::prelude::*;
 use tower::ServiceExt;
 use tower_etiquette::identity::Style;
-use tower_etiquette::{BoxError, Etiquette, Identity, Purpose, PurposeKind, Refusal, Session};
+use tower_etiquette::purpose::PurposeKind;
+use tower_etiquette::{BoxError, Etiquette, Identity, Purpose, Refusal, Session};
 use tower_http::follow_redirect::FollowRedirect;
 
 use crate::site::{Client, hosts};

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
 use etiquette_core::decide::robots_txt::StoredRobots;
 use etiquette_core::store::host::{
-    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, Outage, Seen, Shared,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LocalView, Outage, SharedView,
 };
 use etiquette_core::store::{
     ResponseKey, ResponseStore, RobotsKey, RobotsStore, StoreFailed, StoreFuture, Variant,
@@ -115,12 +115,18 @@ impl Table {
 }
 
 impl HostStore for Table {
-    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: AcquireRequest) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(
+        &'a self,
+        seen: LocalView<'a>,
+        ask: AcquireRequest,
+    ) -> HostStoreFuture<'a, Acquired> {
         self.record(format!("acquire {seen:?} {ask:?}"));
-        Box::pin(std::future::ready(Ok(Acquired::Granted(Shared::default()))))
+        Box::pin(std::future::ready(Ok(Acquired::Granted(
+            SharedView::default(),
+        ))))
     }
 
-    fn tell<'a>(&'a self, seen: Seen<'a>, news: HostReport) -> HostStoreFuture<'a, ()> {
+    fn report<'a>(&'a self, seen: LocalView<'a>, news: HostReport) -> HostStoreFuture<'a, ()> {
         self.record(format!("tell {seen:?} {news:?}"));
         Box::pin(std::future::ready(Ok(())))
     }

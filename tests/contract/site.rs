@@ -9,7 +9,8 @@ pub(crate) use etiquette_tests::paused::in_time;
 use etiquette_tests::site::{Answer, Entry, Site, SiteService};
 use http::{Request, header};
 use http_body_util::Empty;
-use tower_etiquette::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts, PurposeKind};
+use tower_etiquette::purpose::PurposeKind;
+use tower_etiquette::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts};
 
 /// How long the head of an answer takes, and then its body.
 pub(crate) const STEP: Duration = Duration::from_millis(40);

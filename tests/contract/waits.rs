@@ -11,8 +11,9 @@ use http::{Method, Request, Response};
 use http_body_util::Empty;
 use tokio::time::sleep;
 use tower::{Layer, ServiceExt};
+use tower_etiquette::hosts::HostSnapshot;
 use tower_etiquette::{
-    BoxError, BoxedService, Facts, HostBudgetLayer, HostSnapshot, Hosts, Refusal, RetryAfterLayer,
+    BoxError, BoxedService, Facts, HostBudgetLayer, Hosts, Refusal, RetryAfterLayer,
 };
 
 use crate::site::{Client, DELAY, policy};

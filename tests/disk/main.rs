@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use etiquette_core::Now;
 use etiquette_core::Origin;
-use etiquette_core::decide::cache_policy::{Exchange, Extent, Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Extent, ResponseTimes, Selecting, StoredResponse};
 use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
 use etiquette_core::store::{ResponseKey, ResponseStore, RobotsKey, RobotsStore};
 use etiquette_tests::client::{fetch, get};
@@ -48,9 +48,9 @@ pub(crate) fn head(fields: &[(&'static str, &str)], selecting: Selecting) -> Sto
         monotonic: Instant::now(),
         wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_784_550_000),
     };
-    let exchange = Exchange {
-        asked: now,
-        received: now,
+    let times = ResponseTimes {
+        request_time: now,
+        response_time: now,
         queued: Duration::ZERO,
     };
     StoredResponse::new(
@@ -59,7 +59,7 @@ pub(crate) fn head(fields: &[(&'static str, &str)], selecting: Selecting) -> Sto
         &headers,
         selecting,
         Extent::Whole,
-        &exchange,
+        &times,
         false,
     )
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::decide::host::HostRecord;
 use etiquette_core::store::StoreFailed;
-use etiquette_core::store::journal::{HostJournal, Kept};
+use etiquette_core::store::journal::{HostJournal, HostJournalFuture};
 use etiquette_tests::client::{self, fetch, identity_builder};
 use etiquette_tests::folder::TempFolder;
 use etiquette_tests::paused;
@@ -344,7 +344,7 @@ impl HostJournal for Slow {
         vec![("unknown.example".to_owned(), None)]
     }
 
-    fn keep(&self, host: &str, _: Option<HostRecord>) -> Kept {
+    fn keep(&self, host: &str, _: Option<HostRecord>) -> HostJournalFuture {
         if host == "unknown.example" {
             return Box::pin(std::future::ready(Ok(())));
         }

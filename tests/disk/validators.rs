@@ -132,7 +132,10 @@ async fn what_the_caller_has_is_a_304_and_what_is_new_a_page() {
         let store = DiskStore::open(folder.path()).unwrap();
         let kept = store.get(&key(path)).await.unwrap();
         assert_eq!(kept.len(), 1);
-        assert_eq!((kept[0].head.extent(), kept[0].length), (Extent::Bare, 0));
+        assert_eq!(
+            (kept[0].head.extent(), kept[0].length),
+            (Extent::HeadOnly, 0)
+        );
     }
 }
 

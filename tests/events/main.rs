@@ -14,7 +14,8 @@ use etiquette_tests::site::{Answer, Site, SiteService};
 use http::{Request, Response, header};
 use http_body_util::Empty;
 use tower::Service;
-use tower_etiquette::{BoxError, Etiquette, HostPolicy, Hosts, HostsBuilder, Refusal};
+use tower_etiquette::hosts::HostsBuilder;
+use tower_etiquette::{BoxError, Etiquette, HostPolicy, Hosts, Refusal};
 
 /// What must not be told to anybody who keeps logs.
 const SECRET: &str = "secret";

@@ -94,13 +94,13 @@ fn what_happens_is_counted_without_the_host() {
     let kept = Kept::default();
     with_local_recorder(&kept, || run(story(hosts().build())));
     let expected = [
-        ("etiquette_cache_answers_total result=hit", 1),
-        ("etiquette_cache_answers_total result=miss", 1),
-        ("etiquette_cache_answers_total result=revalidated", 1),
+        ("etiquette_cache_responses_total result=hit", 1),
+        ("etiquette_cache_responses_total result=miss", 1),
+        ("etiquette_cache_responses_total result=revalidated", 1),
         ("etiquette_pauses_total cause=throttled scope=host", 1),
         ("etiquette_refused_total reason=paused scope=host", 1),
         ("etiquette_retries_total cause=throttled", 1),
-        ("etiquette_robots_readings_total outcome=rules", 2),
+        ("etiquette_robots_fetches_total outcome=rules", 2),
         ("etiquette_robots_refused_total reason=disallowed", 1),
         // robots.txt twice, the page three times, and the one that was started by hand.
         ("etiquette_starts_total scope=host", 6),

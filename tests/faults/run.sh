@@ -12,14 +12,8 @@ trap 'rm -rf "$copy"' EXIT
 git -C "$root" ls-files -z | (cd "$root" && tar --null -T - -cf -) | tar -xf - -C "$copy"
 cd "$copy"
 
-state=crates/etiquette-core/src/decide/host/state.rs
-answered=crates/etiquette-core/src/decide/host/answered.rs
-backoff=crates/etiquette-core/src/decide/host/backoff.rs
-classify=crates/etiquette-core/src/decide/host/classify.rs
-budget=crates/tower-etiquette/src/host_budget/service.rs
-host=crates/tower-etiquette/src/hosts/host.rs
-line=crates/tower-etiquette/src/hosts/line.rs
-ticket=crates/tower-etiquette/src/hosts/ticket.rs
+decide=crates/etiquette-core/src/decide/host
+hosts=crates/tower-etiquette/src/hosts
 missed=0
 
 # fault NAME ROWS FILE PERL-SUBSTITUTION [FILE PERL-SUBSTITUTION]…
@@ -48,9 +42,11 @@ fault() {
         echo "$name: does not build"
         exit 2
     fi
-    find crates -name '*.sound' | while read -r sound; do mv "$sound" "${sound%.sound}"; done
-    # A restored file is older than the build of the faulty one.
-    touch "$state" "$answered" "$backoff" "$classify" "$budget" "$host" "$line" "$ticket"
+    find crates -name '*.sound' | while read -r sound; do
+        mv "$sound" "${sound%.sound}"
+        # A restored file is older than the build of the faulty one.
+        touch "${sound%.sound}"
+    done
 }
 
 # seeded NAME TEST FILE PERL-SUBSTITUTION: the same for a test that is named by cargo's arguments.
@@ -79,31 +75,32 @@ seeded() {
 }
 
 wanted=$*
-fault shorter-value-shortens 429-shorter-later "$backoff" \
+fault shorter-value-shortens 429-shorter-later "$decide/pause.rs" \
     's/map_or\(end, \|old\| old\.max\(end\)\)/map_or(end, |_| end)/'
-fault rate-not-lowered 429-seconds,503-seconds,429-places-only,recovery,crawl-delay-after-429,429-for-ever-short "$backoff" \
-    's/self\.rate = \(self\.rate \/ 2\.0\)[^;]*;/let _ = floor;/'
-fault queue-leaks-into-pause 429-seconds,429-date,503-seconds,pause-with-queue,order- "$state" \
-    's/impl HostState \{/impl HostState {\n    \/\/\/ A fault.\n    pub fn leak(&mut self) { self.pause_until = None; }/' \
-    "$line" \
-    's/let decision = core\.decide/core.state.leak(); let decision = core.decide/'
-fault place-back-before-body-ends body-holds-permit,gap-from-end "$budget" \
-    's/let grant = \(!ended\)\.then_some\(grant\);/let _ = ended; drop(grant); let grant = None;/'
-fault zero-is-at-once 429-zero "$classify" \
+fault rate-not-lowered 429-seconds,503-seconds,429-places-only,recovery,crawl-delay-after-429,429-for-ever-short \
+    "$decide/backoff.rs" \
+    's/self\.rate = \(self\.rate \* BACKOFF_FACTOR\)[^;]*;/let _ = floor;/'
+fault queue-leaks-into-pause 429-seconds,429-date,503-seconds,pause-with-queue,order- "$decide/state.rs" \
+    's/impl HostState \{/impl HostState {\n    \/\/\/ A fault.\n    pub fn leak(&mut self) { self.pause = Default::default(); }/' \
+    "$hosts/budget.rs" \
+    's/let decision = self\.state\.decide/self.state.leak(); let decision = self.state.decide/'
+fault permit-back-before-body-ends body-holds-permit,gap-from-end crates/tower-etiquette/src/host_budget/service.rs \
+    's/let permit = \(!ended\)\.then_some\(permit\);/let _ = ended; drop(permit); let permit = None;/'
+fault zero-is-at-once 429-zero "$decide/response.rs" \
     's/\n\s*\.filter\(\|wait\| !wait\.is_zero\(\)\);/;/'
-fault every-429-of-a-burst-counts 429-burst-one-incident,429-burst-no-header "$answered" \
-    's/received\.started <= backoff\)/received.started > now.max(backoff))/'
-fault cancelled-leave-phantoms cancel-waiting-head,cancel-waiting-many "$ticket" \
-    's/Holding::Line => self\.host\.leave\(self\.position, self\.ask\)/Holding::Line => {}/'
+fault every-429-of-a-burst-counts 429-burst-one-incident,429-burst-no-header "$decide/backoff.rs" \
+    's/\|last\| started <= last\)/|last| started > last.max(started))/'
+fault cancelled-leave-phantoms cancel-waiting-head,cancel-waiting-many "$hosts/acquire.rs" \
+    's/locked\.queue\.cancel\(request\.position, locked\.wakers\);/let _ = (locked, request);/'
 models='-p tower-etiquette --lib hosts::model'
-seeded a-cancelled-head-wakes-nobody "$models" "$line" \
-    's/wake\(wakers\.into_iter\(\)\.flatten\(\)\);/drop(wakers);/'
-seeded an-end-wakes-nobody "$models" "$host" \
-    's/(pub\(super\) fn finish\(.*?)wake\(waker\);/$1drop(waker);/s'
-seeded no-second-look-at-the-start "$models" "$host" \
-    's/let outcome = if core\.due\(policy, now, ask\) > now \{/let outcome = if core.due(policy, now, ask) > now \&\& false {/'
-seeded a-token-too-many '-p etiquette-tests --test hosts an_api' crates/etiquette-core/src/decide/host/api.rs \
+seeded a-cancelled-head-wakes-nobody "$models" "$hosts/queue/order.rs" \
+    's/if concerned \{/if concerned \&\& false {/'
+seeded an-end-wakes-nobody "$models" "$hosts/entry.rs" \
+    's/(pub\(super\) fn finish\(.*?)queue\.wake_head\(wakers\);/$1let _ = wakers;/s'
+seeded no-second-check-at-the-start "$models" "$hosts/queue/poll.rs" \
+    's/let is_due = self\.due\(request, now\) <= now;/let is_due = self.due(request, now) <= now || true;/'
+seeded a-token-too-many '-p etiquette-tests --test hosts an_api' "$decide/api.rs" \
     's/burst\.get\(\) - 1\)/burst.get())/'
-seeded one-heap-below-a-budget '-p etiquette-tests --test contract waits' "$state" \
-    's/due = due\.max\(self\.spaced_until\.unwrap_or\(now\)\);//'
+seeded one-heap-below-a-budget '-p etiquette-tests --test contract waits' "$decide/spacing.rs" \
+    's/self\.spaced_until\.max\(spaced\)/spaced/'
 exit $missed

@@ -127,7 +127,7 @@ async fn visit(plan: &Plan) -> (Vec<ObservedRequest>, (u64, u64)) {
     let number = |n| NonZeroU32::new(n).expect("not zero");
     let limit = ApiLimit::new(number(plan.requests), Duration::from_secs(plan.per.into()))
         .burst(number(plan.burst))
-        .at_once(number(plan.at_once));
+        .max_in_flight(number(plan.at_once));
     let key = ApiKey::header(header::AUTHORIZATION);
     let api = Api::new("http://a", key, limit, "http://a/docs").expect("a declaration");
     let start = Instant::now();

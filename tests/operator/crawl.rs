@@ -343,8 +343,8 @@ async fn a_page_that_does_not_name_it_is_told_or_ends_it() {
     let closed = Answer::text("User-agent: AcmeBot\nDisallow: /\n");
     for (robots, page, why) in [
         (Answer::not_found(), unnamed, "does not name it"),
-        (Answer::not_found(), Answer::not_found(), "answers 404"),
-        (closed, Answer::html("AcmeBot"), "robots.txt forbids it"),
+        (Answer::not_found(), Answer::not_found(), "status 404"),
+        (closed, Answer::html("AcmeBot"), "robots.txt disallows it"),
     ] {
         let link = Site::builder()
             .at("/robots.txt", robots)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use etiquette_core::decide::host::{HostPolicy, StartOptions};
 use etiquette_core::decide::robots_txt::StoredOutcome;
-use etiquette_core::store::host::{AcquireRequest, HostStore, LeaseId, Seen};
+use etiquette_core::store::host::{AcquireRequest, HostStore, LeaseId, LocalView};
 use etiquette_core::store::{ResponseKey, ResponseStore, RobotsStore};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose};
 use tower_etiquette_redis::{Cause, Event, RedisStore};
@@ -86,7 +86,9 @@ async fn a_user_who_may_do_what_is_documented_can_do_everything() {
     ] {
         let (store, heard) = listening(builder(credentials, namespace));
         let ask = AcquireRequest::new(LeaseId(0), StartOptions::pace());
-        let answer = store.acquire(Seen::new("a.example", &policy), ask).await;
+        let answer = store
+            .acquire(LocalView::new("a.example", &policy), ask)
+            .await;
         assert!(answer.is_err(), "{credentials}{namespace}: {answer:?}");
         let text = format!("{:?} {store:?}", heard.lock().unwrap());
         assert_eq!(
@@ -158,7 +160,9 @@ async fn a_server_behind_tls_is_used_when_its_root_is_trusted() {
     for builder in [builder().root_certificates(other), builder(), plain] {
         let (store, heard) = listening(builder);
         let ask = AcquireRequest::new(LeaseId(0), StartOptions::pace());
-        let answer = store.acquire(Seen::new("a.example", &policy), ask).await;
+        let answer = store
+            .acquire(LocalView::new("a.example", &policy), ask)
+            .await;
         assert!(answer.is_err(), "{answer:?}");
         let heard = heard.lock().unwrap();
         assert!(

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use etiquette_core::decide::host::{HostPolicy, StartOptions};
 use etiquette_core::decide::robots_txt::StoredOutcome;
-use etiquette_core::store::host::{AcquireRequest, Acquired, HostStore, LeaseId, Seen};
+use etiquette_core::store::host::{AcquireRequest, Acquired, HostStore, LeaseId, LocalView};
 use etiquette_core::store::{ResponseKey, ResponseStore, RobotsStore};
 use tower_etiquette_redis::{Builder, RedisStore};
 
@@ -70,7 +70,7 @@ fn builder(nodes: &[Server; 3]) -> Builder {
         .lease(LEASE)
 }
 
-async fn acquire(store: &RedisStore, seen: Seen<'_>) -> Option<Acquired> {
+async fn acquire(store: &RedisStore, seen: LocalView<'_>) -> Option<Acquired> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let lease = LeaseId(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -110,7 +110,7 @@ async fn a_cluster_of_three_nodes_serves_all_buckets() {
     let policy = HostPolicy::new().min_delay(Duration::from_secs(60));
     for n in 0..64 {
         let host = format!("h{n}.example");
-        let seen = Seen::new(&host, &policy);
+        let seen = LocalView::new(&host, &policy);
         let answer = acquire(&one, seen).await;
         assert!(granted(&answer), "{host}: {answer:?}");
         let answer = acquire(&two, seen).await;
@@ -148,7 +148,7 @@ async fn a_node_that_dies_and_comes_back_is_used_again_and_nothing_starts_sooner
         // Every host gets its permit in the server's memory, and gives none back.
         for n in 0..32 {
             let host = format!("h{n}.example");
-            let seen = Seen::new(&host, &policy);
+            let seen = LocalView::new(&host, &policy);
             let end = Instant::now() + Duration::from_secs(10);
             while !granted(&acquire(&store, seen).await) {
                 assert!(Instant::now() < end, "{host}");
@@ -165,10 +165,12 @@ async fn a_node_that_dies_and_comes_back_is_used_again_and_nothing_starts_sooner
         let killed = Instant::now();
         let pause = Duration::from_secs(6);
 
-        assert!(!granted(&acquire(&store, Seen::new(lost, &policy)).await));
+        assert!(!granted(
+            &acquire(&store, LocalView::new(lost, &policy)).await
+        ));
         // The others' permits come back within their lease, and then they go on.
         for host in &others {
-            let seen = Seen::new(host, &policy);
+            let seen = LocalView::new(host, &policy);
             let end = Instant::now() + Duration::from_secs(5);
             while !granted(&acquire(&store, seen).await) {
                 assert!(Instant::now() < end, "{host} has a node that lives");
@@ -177,7 +179,7 @@ async fn a_node_that_dies_and_comes_back_is_used_again_and_nothing_starts_sooner
         }
         let away = Duration::from_secs(2);
         while killed.elapsed() < away {
-            let answer = acquire(&store, Seen::new(lost, &policy)).await;
+            let answer = acquire(&store, LocalView::new(lost, &policy)).await;
             assert!(!granted(&answer), "its node is down");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -192,12 +194,12 @@ async fn a_node_that_dies_and_comes_back_is_used_again_and_nothing_starts_sooner
             );
             let asked = Instant::now();
             // What a process knows of a pause it tells, and the server learns it again.
-            let mut known = Seen::new(paused, &policy);
+            let mut known = LocalView::new(paused, &policy);
             known.pause = (killed + pause).saturating_duration_since(asked);
             if granted(&acquire(&store, known).await) {
                 assert!(Instant::now() >= killed + pause, "within a known pause");
             }
-            if granted(&acquire(&store, Seen::new(lost, &policy)).await) {
+            if granted(&acquire(&store, LocalView::new(lost, &policy)).await) {
                 first = Some(back.elapsed());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -211,7 +213,7 @@ async fn a_node_that_dies_and_comes_back_is_used_again_and_nothing_starts_sooner
         println!("used again {first:?} after the node's return, kept {kept}");
         // It was told a pause, if it could be asked in time.
         let other = builder(&nodes).build().unwrap();
-        let answer = acquire(&other, Seen::new(paused, &policy)).await;
+        let answer = acquire(&other, LocalView::new(paused, &policy)).await;
         if killed.elapsed() + Duration::from_millis(200) < pause {
             assert!(
                 matches!(answer, Some(Acquired::Wait(..))),

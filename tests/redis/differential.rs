@@ -14,7 +14,8 @@ use etiquette_core::decide::host::{
     Decision, HostPolicy, HostResponse, HostState, ResponseRecord, StartOptions,
 };
 use etiquette_core::store::host::{
-    AcquireRequest, Acquired, HostEvent, HostReport, HostStore, LeaseId, LeaseUpdate, Seen, Shared,
+    AcquireRequest, Acquired, HostEvent, HostReport, HostStore, LeaseId, LeaseUpdate, LocalView,
+    SharedView,
 };
 use http::header::{HeaderMap, RETRY_AFTER};
 use proptest::prelude::*;
@@ -224,8 +225,8 @@ impl Pair<'_> {
         HostResponse::read(&self.policy, status, &headers, SystemTime::UNIX_EPOCH)
     }
 
-    fn seen(&self, knows: bool) -> Seen<'_> {
-        let mut seen = Seen::new(&self.name, &self.policy);
+    fn seen(&self, knows: bool) -> LocalView<'_> {
+        let mut seen = LocalView::new(&self.name, &self.policy);
         if knows {
             let now = self.now();
             let ago = |at: Instant| now.saturating_duration_since(at);
@@ -299,7 +300,7 @@ impl Pair<'_> {
         self.compare_memory()
     }
 
-    fn compare(&mut self, shared: &Shared) -> Outcome {
+    fn compare(&mut self, shared: &SharedView) -> Outcome {
         let now = self.now();
         let pace = self.state.pace(&self.policy, now);
         let later = most_later(pace.delay, pace.rate);
@@ -361,7 +362,7 @@ impl Pair<'_> {
             self.state.finish(now);
             LeaseUpdate::Ended(lease)
         };
-        self.tell(HostReport::new(Some(step), None)).await;
+        self.report(HostReport::new(Some(step), None)).await;
     }
 
     async fn answered(&mut self, received: &ResponseRecord) {
@@ -369,12 +370,12 @@ impl Pair<'_> {
         let since = now - received.started;
         let mut event = HostEvent::new(received.response, received.page, received.jitter, since);
         event.latency = received.timed.then_some(since);
-        self.tell(HostReport::new(None, Some(event))).await;
+        self.report(HostReport::new(None, Some(event))).await;
         self.state.record_response(&self.policy, now, received);
     }
 
-    async fn tell(&self, report: HostReport) {
-        self.store.tell(self.seen(false), report).await.unwrap();
+    async fn report(&self, report: HostReport) {
+        self.store.report(self.seen(false), report).await.unwrap();
     }
 }
 

@@ -261,7 +261,7 @@ async fn four_processes_use_one_budget_and_stop_together() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_permit_of_a_killed_process_comes_back_within_the_lease() {
     use etiquette_core::decide::host::StartOptions;
-    use etiquette_core::store::host::{AcquireRequest, Acquired, HostStore, LeaseId, Seen};
+    use etiquette_core::store::host::{AcquireRequest, Acquired, HostStore, LeaseId, LocalView};
 
     let Some(server) = Server::start(&[]) else {
         return;
@@ -285,7 +285,10 @@ async fn the_permit_of_a_killed_process_comes_back_within_the_lease() {
     let host = site.address().ip().to_string();
     let ask = async |number| {
         let ask = AcquireRequest::new(LeaseId(number), StartOptions::pace());
-        let answer = store.acquire(Seen::new(&host, &policy), ask).await.unwrap();
+        let answer = store
+            .acquire(LocalView::new(&host, &policy), ask)
+            .await
+            .unwrap();
         matches!(answer, Acquired::Granted(_))
     };
     let alive = Instant::now();

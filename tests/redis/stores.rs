@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use etiquette_core::Origin;
-use etiquette_core::decide::cache_policy::{Extent, Received, Selecting, StoredResponse};
+use etiquette_core::decide::cache_policy::{Extent, InitialAge, Selecting, StoredResponse};
 use etiquette_core::decide::host::{HostPolicy, StartOptions};
 use etiquette_core::decide::robots_txt::{StoredCopy, StoredOutcome, StoredRobots, Validators};
 use etiquette_core::store::host::{
-    AcquireRequest, Acquired, HostReport, HostStore, LeaseId, LeaseUpdate, Seen,
+    AcquireRequest, Acquired, HostReport, HostStore, LeaseId, LeaseUpdate, LocalView,
 };
 use etiquette_core::store::{Claim, ResponseKey, ResponseStore, RobotsKey, RobotsStore};
 use http::{HeaderMap, StatusCode, Version};
@@ -96,8 +96,8 @@ pub(crate) fn head(etag: &str, language: Option<&str>) -> StoredResponse {
     headers.append("x-two", "2".parse().unwrap());
     let value = language.map(|language| language.as_bytes().into());
     let selecting = Selecting::from_fields([("accept-language".into(), value)]);
-    let received = Received {
-        at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000),
+    let initial_age = InitialAge {
+        response_time: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000),
         age: Duration::from_secs(3),
     };
     StoredResponse::restore(
@@ -106,7 +106,7 @@ pub(crate) fn head(etag: &str, language: Option<&str>) -> StoredResponse {
         headers,
         selecting,
         Extent::Whole,
-        received,
+        initial_age,
     )
 }
 
@@ -140,7 +140,7 @@ async fn responses_come_back_whole_on_another_node() {
         .find(|v| v.head.selecting() == german.selecting())
         .unwrap();
     assert_eq!(found.head.headers(), german.headers());
-    assert_eq!(found.head.received(), german.received());
+    assert_eq!(found.head.initial_age(), german.initial_age());
     assert_eq!(found.head.version(), Version::HTTP_2);
     assert_eq!(found.length, large.len() as u64);
     assert_eq!(
@@ -191,7 +191,7 @@ async fn keys_hold_no_queries_and_all_of_them_vanish() {
         .unwrap();
     tokio::time::sleep(LEASE + Duration::from_millis(50)).await;
     let policy = HostPolicy::new();
-    let seen = Seen::new("site.example", &policy);
+    let seen = LocalView::new("site.example", &policy);
     let granted = store
         .acquire(seen, AcquireRequest::new(LeaseId(1), StartOptions::pace()))
         .await
@@ -242,9 +242,12 @@ pub(crate) async fn until_granted(store: &RedisStore, host: &str, first: u64) {
     let policy = HostPolicy::new().min_delay(Duration::ZERO);
     for number in 0..200 {
         let ask = AcquireRequest::new(LeaseId(first + number), StartOptions::pace());
-        if let Ok(Acquired::Granted(_)) = store.acquire(Seen::new(host, &policy), ask).await {
-            let news = HostReport::new(Some(LeaseUpdate::Ended(ask.lease)), None);
-            store.tell(Seen::new(host, &policy), news).await.unwrap();
+        if let Ok(Acquired::Granted(_)) = store.acquire(LocalView::new(host, &policy), ask).await {
+            let report = HostReport::new(Some(LeaseUpdate::Ended(ask.lease)), None);
+            store
+                .report(LocalView::new(host, &policy), report)
+                .await
+                .unwrap();
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -261,7 +264,7 @@ async fn a_server_that_fails_is_named_and_used_again_when_it_is_back() {
     until_granted(&store, "a.example", 0).await;
     let policy = HostPolicy::new();
     let ask = |n: u64| AcquireRequest::new(LeaseId(1_000 + n), StartOptions::pace());
-    let seen = Seen::new("a.example", &policy);
+    let seen = LocalView::new("a.example", &policy);
 
     server.signal("STOP");
     let begin = std::time::Instant::now();
@@ -346,7 +349,7 @@ async fn an_empty_server_grants_nothing_for_one_lease() {
     };
     let (store, _) = listening(brief(&server));
     let policy = HostPolicy::new().min_delay(Duration::ZERO);
-    let seen = Seen::new("a.example", &policy);
+    let seen = LocalView::new("a.example", &policy);
     until_granted(&store, "a.example", 0).await;
     let mut behind = server.connection();
     let _: () = redis::cmd("FLUSHALL").query(&mut behind).unwrap();
@@ -384,7 +387,7 @@ async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
     };
     let (store, clock) = by_its_own_clock(&server).await;
     let policy = HostPolicy::new();
-    let seen = Seen::new("a.example", &policy);
+    let seen = LocalView::new("a.example", &policy);
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
     let ask = |n: u64| AcquireRequest::new(LeaseId(n), StartOptions::pace());
     assert!(matches!(
@@ -392,7 +395,7 @@ async fn a_server_clock_that_is_set_back_does_not_lengthen_waits() {
         Acquired::Granted(_)
     ));
     store
-        .tell(
+        .report(
             seen,
             HostReport::new(Some(LeaseUpdate::Ended(LeaseId(1))), None),
         )
@@ -415,13 +418,13 @@ async fn a_server_clock_that_is_set_forward_ends_no_pause_that_a_process_knows()
     let (store, clock) = by_its_own_clock(&server).await;
     let policy = HostPolicy::new();
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
-    let mut knows = Seen::new("a.example", &policy);
+    let mut knows = LocalView::new("a.example", &policy);
     knows.pause = Duration::from_secs(600);
     let ask = |n: u64| AcquireRequest::new(LeaseId(n), StartOptions::pace());
     store.acquire(knows, ask(1)).await.unwrap();
     clock.fetch_add(3_600_000_000, Ordering::SeqCst);
     // It brings back what the server takes for past, and from then on it holds for those who do not know it.
-    for (n, seen) in [(2, knows), (3, Seen::new("a.example", &policy))] {
+    for (n, seen) in [(2, knows), (3, LocalView::new("a.example", &policy))] {
         let answer = store.acquire(seen, ask(n)).await.unwrap();
         assert!(
             matches!(answer, Acquired::Wait(wait, _) if wait == knows.pause),

@@ -15,9 +15,10 @@ use http::Request;
 use http_body_util::Empty;
 use tokio::time::{Instant, advance, timeout};
 use tower::{Layer, ServiceExt};
+use tower_etiquette::purpose::RobotsScope;
+use tower_etiquette::robots::Robots;
 use tower_etiquette::{
-    BoxError, Clock, Etiquette, HostPolicy, Hosts, Identity, Purpose, Robots, RobotsLayer,
-    RobotsScope, Session,
+    BoxError, Clock, Etiquette, HostPolicy, Hosts, Identity, Purpose, RobotsLayer, Session,
 };
 
 type Body = Empty<Bytes>;
@@ -395,7 +396,7 @@ async fn a_user_fetch_is_bound_by_a_group_that_names_it() {
     let for_a_person = |url: &str| {
         let mut request = page(url);
         let user_agent = identity()
-            .user_agent(tower_etiquette::PurposeKind::UserFetch)
+            .user_agent(tower_etiquette::purpose::PurposeKind::UserFetch)
             .clone();
         request.headers_mut().insert("user-agent", user_agent);
         let grant = session.grant(&url.parse().unwrap()).unwrap();

@@ -2,7 +2,6 @@
 //! operator would check them, the vector files and how their rows are read, and small things that each test would
 //! otherwise write anew.
 
-pub mod base64;
 pub mod client;
 pub mod folder;
 pub mod paused;

@@ -2,7 +2,7 @@
 
 use etiquette_core::decide::preferences::tdm::TdmRule;
 use etiquette_core::decide::preferences::{
-    Directives, Preferences, Source, Tdm, Use, Wishes, content_signal, content_usage,
+    Directives, Preferences, StatementSource, Tdm, Use, Wishes, content_signal, content_usage,
 };
 use etiquette_discovery::html::HtmlScanner;
 use etiquette_robots::{ProductToken, Robots};
@@ -208,11 +208,11 @@ fn combine(row: &Value) -> Result<Value, String> {
         let robots = Robots::parse(format!("User-agent: *\nContent-Usage: {value}\n").as_bytes());
         let group = robots.group(&"ExampleBot".parse().unwrap());
         let said = content_usage::from_robots(&group, b"/");
-        together.add(Source::ContentUsageRobots, said);
+        together.add(StatementSource::ContentUsageRobots, said);
     }
     if let Some(value) = sources["content_signal"].as_str() {
         let said = content_signal::from_header([value.as_bytes()]);
-        together.add(Source::ContentSignalHeader, said);
+        together.add(StatementSource::ContentSignalHeader, said);
     }
     Ok(json!({
         "train-ai": together.about(Use::TrainAi).to_string(),

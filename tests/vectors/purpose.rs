@@ -21,9 +21,9 @@ use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tokio::time::sleep;
 use tower::ServiceExt;
+use tower_etiquette::purpose::{PurposeKind, RobotsScope};
 use tower_etiquette::{
-    BoxError, Etiquette, Facts, Hosts, Identity, Purpose, PurposeKind, Refusal, RobotsScope,
-    Session, UserGrant,
+    BoxError, Etiquette, Facts, Hosts, Identity, Purpose, Refusal, Session, UserGrant,
 };
 
 const FILE: &str = "user_agent/purpose.json";

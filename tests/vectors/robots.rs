@@ -1,7 +1,8 @@
 //! robots.txt: matching and parsing. What an answer to the request for it means is played by `robots_fetching`.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use etiquette_robots::{Group, ProductToken, Robots, leading_token, path_to_match, robots_url};
-use etiquette_tests::base64;
 use etiquette_tests::vectors::Kind::{Any, Flag, List, Number, Object, Text};
 use etiquette_tests::vectors::{
     Kind, Report, RowResult, Vectors, any_text, caught, list, only_keys, optional, same, text,
@@ -138,7 +139,9 @@ fn file(row: &Value) -> Result<Vec<u8>, String> {
         return Ok(robots.as_bytes().to_vec());
     }
     if let Some(coded) = row["robots_b64"].as_str() {
-        return base64::decode(coded).ok_or_else(|| unknown(format_args!("no base64: {coded}")));
+        return BASE64_STANDARD
+            .decode(coded)
+            .map_err(|_| unknown(format_args!("no base64: {coded}")));
     }
     let mut robots = String::new();
     for part in list(row, "robots_parts")? {

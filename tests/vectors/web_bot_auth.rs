@@ -1,11 +1,12 @@
 //! `web_bot_auth/`: what is signed, byte for byte, and what a verifier makes of it.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use std::time::{Duration, UNIX_EPOCH};
 
 use etiquette_core::signing::{
     AgentForm, Component, SignatureInput, Signer, SigningKey, directory, verify,
 };
-use etiquette_tests::base64;
 use etiquette_tests::vectors::Kind::{Any, Flag, List, Number, Object, Text};
 use etiquette_tests::vectors::{
     Kind, Report, RowResult, Vectors, any_text, headers, list, only_keys, same, text, unknown,
@@ -99,7 +100,7 @@ fn signed_base(row: &Value) -> RowResult {
     same(text(row, "signature_base")?, base.as_str())?;
     let signature = SigningKey::published_for_tests().sign(&base);
     let sent = text(&row["headers_to_send"], "Signature")?;
-    let signature = base64::encode(&signature);
+    let signature = BASE64_STANDARD.encode(&signature);
     same(sent, &*format!("{}=:{signature}:", text(row, "label")?))
 }
 

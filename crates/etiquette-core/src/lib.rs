@@ -7,13 +7,39 @@
 //! | --- | --- |
 //! | [`vocabulary`] | the nouns: identity, purpose, origin, refusal |
 //! | [`decide`] | the decisions: accept, host, cache policy, robots.txt, Retry-After, preferences |
-//! | [`field`] | the syntax of field values |
+//! | `field` | the syntax of field values |
 //! | [`store`] | the traits of stores, and the records that they keep |
 //! | `signing` | HTTP message signatures (RFC 9421), behind the feature `signatures` |
+//!
+//! # Features
+//! | feature | brings |
+//! | --- | --- |
+//! | `public-suffix` | budgets by registrable domain: `GroupBy::RegistrableDomain` |
+//! | `serde` | identities from configuration files |
+//! | `signatures` | `signing` |
+//! | `test-util` | the published test key |
+//! | `url` | `vocabulary::reference`: URLs and references by the URL Standard |
+//! | `unstable` | internals that the other crates of this project share, such as `field`; they may change in any release |
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// Without it much is private, is used by other crates only, and is spoken of in the docs of what is public.
+#![cfg_attr(
+    not(feature = "unstable"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        unused_imports,
+        clippy::wrong_self_convention,
+        rustdoc::broken_intra_doc_links,
+        rustdoc::private_intra_doc_links
+    )
+)]
 
 pub mod clock;
 pub mod decide;
+#[cfg(feature = "unstable")]
 pub mod field;
+#[cfg(not(feature = "unstable"))]
+mod field;
 #[cfg(feature = "signatures")]
 pub mod signing;
 pub mod store;

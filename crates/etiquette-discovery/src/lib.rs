@@ -24,12 +24,12 @@ pub mod link_header;
 pub mod linkset;
 pub mod llms_txt;
 pub mod plan;
-pub mod reference;
 pub mod sitemap;
 
 mod service;
 mod source;
 
+pub use etiquette_core::vocabulary::reference;
 pub use service::{Discovery, DiscoveryError, FetchSitemapError, fetch_sitemap};
 pub use source::{
     Source, SourceGroup, SourceKind, Via, from_html, from_link_header, from_robots, ranked,

@@ -14,6 +14,7 @@
 use std::borrow::Cow;
 
 use encoding_rs::Encoding;
+use percent_encoding::percent_decode_str;
 
 /// Links beyond this many in one response are not read.
 pub const MAX_LINKS: usize = 256;
@@ -201,20 +202,15 @@ fn extended(value: &str) -> Option<String> {
     let mut parts = value.splitn(3, '\'');
     let encoding = Encoding::for_label(parts.next()?.as_bytes())?;
     let encoded = parts.nth(1)?;
-    let mut bytes = Vec::with_capacity(encoded.len());
-    let mut rest = encoded.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        if *first == b'%' {
-            let pair = tail.get(..2)?;
-            let high = char::from(pair[0]).to_digit(16)?;
-            let low = char::from(pair[1]).to_digit(16)?;
-            bytes.push(u8::try_from(high * 16 + low).ok()?);
-            rest = &tail[2..];
-        } else {
-            bytes.push(*first);
-            rest = tail;
-        }
+    let is_pair = |after: &str| {
+        let pair = after.as_bytes().get(..2);
+        pair.is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit))
+    };
+    // The library lets a stray percent sign pass; here it spoils the value.
+    if !encoded.split('%').skip(1).all(is_pair) {
+        return None;
     }
+    let bytes: Cow<'_, [u8]> = percent_decode_str(encoded).into();
     let (text, bad) = encoding.decode_without_bom_handling(&bytes);
     (!bad).then(|| text.into_owned())
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+#[cfg(feature = "test-util")]
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use etiquette_core::store::StoreFailed;

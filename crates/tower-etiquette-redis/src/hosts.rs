@@ -6,8 +6,8 @@ use std::time::Duration;
 use etiquette_core::decide::host::Signal;
 use etiquette_core::store::StoreFailed;
 use etiquette_core::store::host::{
-    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LeaseUpdate, Outage, Seen,
-    Shared,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LeaseUpdate, LocalView,
+    Outage, SharedView,
 };
 use tokio::time::Instant;
 
@@ -17,7 +17,11 @@ use crate::store::{BUCKETS, RedisStore};
 type Row = (u8, u64, u64, u64, i64, u64, u32);
 
 impl HostStore for RedisStore {
-    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: AcquireRequest) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(
+        &'a self,
+        seen: LocalView<'a>,
+        ask: AcquireRequest,
+    ) -> HostStoreFuture<'a, Acquired> {
         Box::pin(async move {
             // On a clock of its own nothing is late.
             let timed = self.0.settings.clock.load(Ordering::SeqCst) == 0;
@@ -42,7 +46,7 @@ impl HostStore for RedisStore {
             });
             let row: Row = call.await?;
             let (granted, wait, pause, delay, since, started, backoff_level) = row;
-            let mut shared = Shared::default();
+            let mut shared = SharedView::default();
             shared.pause = Duration::from_micros(pause);
             shared.delay = Duration::from_micros(delay);
             shared.since_start = u64::try_from(since).ok().map(Duration::from_micros);
@@ -60,14 +64,14 @@ impl HostStore for RedisStore {
             if spaced && took > late {
                 // The next one may start sooner after this one than the delay: it is given back.
                 let unused = Some(LeaseUpdate::Unused(ask.lease));
-                self.tell(seen, HostReport::new(unused, None)).await?;
+                self.report(seen, HostReport::new(unused, None)).await?;
                 return Ok(Acquired::Wait(Duration::ZERO, shared));
             }
             Ok(Acquired::Granted(shared))
         })
     }
 
-    fn tell<'a>(&'a self, seen: Seen<'a>, report: HostReport) -> HostStoreFuture<'a, ()> {
+    fn report<'a>(&'a self, seen: LocalView<'a>, report: HostReport) -> HostStoreFuture<'a, ()> {
         Box::pin(async move {
             let call = self.call("tell", seen, |call| {
                 let (lease, change) = match report.lease {
@@ -121,7 +125,7 @@ impl RedisStore {
     fn call<T: redis::FromRedisValue>(
         &self,
         operation: &'static str,
-        seen: Seen<'_>,
+        seen: LocalView<'_>,
         more: impl FnOnce(&mut redis::ScriptInvocation<'_>),
     ) -> impl Future<Output = Result<T, StoreFailed>> {
         let bucket = Self::bucket(seen.host);

@@ -124,7 +124,7 @@ where
     }
 }
 
-/// reqwest would ask for another path than the one that the layers admitted. Nothing was sent.
+/// reqwest would send another request target than the one that the layers admitted. Nothing was sent.
 ///
 /// It happens with dot segments and with characters that URLs carry percent-encoded: normalise the URI first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ where
 pub struct TargetChanged {
     /// The path and query that were admitted.
     pub asked: String,
-    /// The URL that reqwest would have asked for.
+    /// The URL that reqwest would have sent.
     pub sent: String,
 }
 
@@ -140,7 +140,7 @@ impl fmt::Display for TargetChanged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "reqwest would ask for {} instead of {}",
+            "reqwest would send the target {} instead of {}",
             self.sent, self.asked
         )
     }

@@ -47,10 +47,7 @@ impl PausedClock {
 
     /// Lets the wall clock jump by `seconds`, back if negative. The monotonic clock is not touched.
     pub fn jump(&self, seconds: i64) {
-        let mut wall = self
-            .wall
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut wall = crate::lock::lock(&self.wall);
         let by = std::time::Duration::from_secs(seconds.unsigned_abs());
         *wall = if seconds < 0 { *wall - by } else { *wall + by };
     }
@@ -60,10 +57,7 @@ impl PausedClock {
 impl Clock for PausedClock {
     fn now(&self) -> Now {
         let monotonic = tokio::time::Instant::now();
-        let wall = *self
-            .wall
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let wall = *crate::lock::lock(&self.wall);
         Now {
             monotonic: monotonic.into_std(),
             wall: wall + (monotonic - self.start),

@@ -6,12 +6,14 @@
 //! Only the waiter that polled last is woken by the work; all are woken when it is done. With n waiters a piece of
 //! work that wakes k times costs n + k polls.
 
+use crate::lock::lock;
+use crate::macros::opaque_debug;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// The work panicked. Its panic message has gone to the panic hook.
@@ -36,7 +38,7 @@ pub(crate) struct Flight<T> {
 }
 
 /// Finds a flight as long as somebody waits for it.
-pub(crate) struct Beacon<T>(Weak<Shared<T>>);
+pub(crate) struct WeakFlight<T>(Weak<Shared<T>>);
 
 struct Shared<T> {
     state: Mutex<State<T>>,
@@ -72,10 +74,6 @@ impl Wake for Signal {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<T> Flight<T> {
     /// Work that starts when a waiter is first polled.
     pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
@@ -95,8 +93,8 @@ impl<T> Flight<T> {
     }
 
     /// Lets others find this flight without keeping it alive.
-    pub(crate) fn beacon(&self) -> Beacon<T> {
-        Beacon(Arc::downgrade(&self.shared))
+    pub(crate) fn downgrade(&self) -> WeakFlight<T> {
+        WeakFlight(Arc::downgrade(&self.shared))
     }
 
     fn join(shared: Arc<Shared<T>>) -> Self {
@@ -110,14 +108,14 @@ impl<T> Flight<T> {
     }
 }
 
-impl<T> Beacon<T> {
+impl<T> WeakFlight<T> {
     /// Joins the flight if somebody still waits for it; a flight that is done still answers.
     pub(crate) fn join(&self) -> Option<Flight<T>> {
         self.0.upgrade().map(Flight::join)
     }
 }
 
-impl<T> Clone for Beacon<T> {
+impl<T> Clone for WeakFlight<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
@@ -195,17 +193,9 @@ impl<T> Drop for Flight<T> {
     }
 }
 
-impl<T> fmt::Debug for Flight<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Flight").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Flight<T>);
 
-impl<T> fmt::Debug for Beacon<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Beacon").finish_non_exhaustive()
-    }
-}
+opaque_debug!(WeakFlight<T>);
 
 #[cfg(test)]
 mod tests {
@@ -262,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn dropping_all_cancels_and_the_beacon_goes_out() {
+    async fn dropping_all_cancels_and_nobody_joins_any_more() {
         struct Guard(Arc<AtomicUsize>);
         impl Drop for Guard {
             fn drop(&mut self) {
@@ -275,7 +265,7 @@ mod tests {
             let _guard = guard;
             std::future::pending::<()>().await;
         });
-        let beacon = flight.beacon();
+        let weak = flight.downgrade();
         assert!(
             tokio::time::timeout(Duration::from_secs(1), flight.clone())
                 .await
@@ -284,7 +274,7 @@ mod tests {
         assert_eq!(dropped.load(Ordering::SeqCst), 0);
         drop(flight);
         assert_eq!(dropped.load(Ordering::SeqCst), 1);
-        assert!(beacon.join().is_none());
+        assert!(weak.join().is_none());
     }
 
     #[tokio::test(start_paused = true)]

@@ -92,6 +92,23 @@
 //! anew within the hour, a private cache of 64 MiB in memory. Each layer's module gives its numbers and their reasons. All
 //! stacks of a process share one [`Hosts`] unless told otherwise.
 //!
+//! # Where things are
+//! The crate's root has what most programs need. The rest is in modules: one for each layer, with its service, its future
+//! and its defaults, and
+//!
+//! | module | what it has |
+//! | --- | --- |
+//! | [`boxed`] | services, bodies and futures without their types |
+//! | [`decide`] | the decisions that the layers carry out, pure |
+//! | [`error`] | refusals and errors |
+//! | [`facts`] | what the layers did on the way to a response |
+//! | [`head`] | the service of the layers that work on heads only |
+//! | [`hosts`] | budgets, pauses and queues of hosts, and how they are configured and read |
+//! | [`identity`], [`purpose`] | who asks, and what for |
+//! | [`page`] | the page behind the link in the User-Agent |
+//! | [`stack`] | all layers in the right order |
+//! | [`store`] | traits and records of stores |
+//!
 //! # Features
 //! | feature | what it adds |
 //! | --- | --- |
@@ -112,60 +129,69 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod accept;
-mod boxed;
+mod box_error;
+pub mod boxed;
 #[cfg(feature = "client")]
 pub mod client;
 mod clock;
 pub mod conditional_cache;
+mod context;
 #[cfg(feature = "disk")]
 pub mod disk;
+pub mod error;
 pub mod events;
-mod ext;
+pub mod facts;
 mod flight;
+pub mod head;
 pub mod host_budget;
-mod hosts;
+pub mod hosts;
 mod json;
+mod lock;
 mod macros;
 pub mod page;
-mod passed;
 pub mod preferences;
 mod ready;
+mod redirect;
 pub mod refuse;
 pub mod retry_after;
 pub mod robots;
+mod serve;
 #[cfg(feature = "signatures")]
 pub mod sign;
 pub mod stack;
+mod start_check;
+pub mod store;
 pub mod user_agent;
+mod visit;
+
+pub use etiquette_core::decide;
+pub use etiquette_core::vocabulary::{identity, purpose};
 
 pub use accept::AcceptLayer;
-pub use boxed::{Body, BoxedFuture, BoxedService};
-#[cfg(feature = "test-util")]
-pub use clock::PausedClock;
-pub use clock::TokioClock;
 pub use conditional_cache::ConditionalCacheLayer;
-pub use etiquette_core::decide::host::{
-    GroupBy, HostPolicy, HostSnapshot, Pace, PaceReason, Signal,
-};
-pub use etiquette_core::vocabulary::identity::{self, Identity};
-pub use etiquette_core::vocabulary::purpose;
-pub use etiquette_core::{
-    Accept, Api, Clock, Now, Origin, Purpose, PurposeKind, Refusal, RobotsScope, Session, UserGrant,
-};
-pub use ext::{Facts, Visit};
 pub use host_budget::HostBudgetLayer;
-pub use hosts::{Hosts, HostsBuilder, HostsTotals, Start};
 pub use preferences::PreferencesLayer;
 pub use refuse::RefusalLayer;
 pub use retry_after::RetryAfterLayer;
-pub use robots::{Robots, RobotsFacts, RobotsLayer};
+pub use robots::RobotsLayer;
 #[cfg(feature = "signatures")]
 pub use sign::SignLayer;
-pub use stack::{Etiquette, EtiquetteLayer, EtiquetteService};
+pub use stack::Etiquette;
 pub use user_agent::UserAgentLayer;
 
-/// A boxed error, the error type of every layer: each of them can refuse.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub use box_error::BoxError;
+pub use boxed::{Body, BoxedService};
+#[cfg(feature = "test-util")]
+pub use clock::PausedClock;
+pub use clock::TokioClock;
+pub use etiquette_core::decide::accept::Accept;
+pub use etiquette_core::decide::host::HostPolicy;
+pub use etiquette_core::vocabulary::refusal::Refusal;
+pub use etiquette_core::{Clock, Identity, Now, Origin};
+pub use facts::Facts;
+pub use hosts::Hosts;
+pub use purpose::{Api, Purpose, Session, UserGrant};
+pub use visit::Visit;
 
 #[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../README.md")]

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use http::Uri;
-use tower_etiquette::{HostSnapshot, Hosts, PaceReason};
+use tower_etiquette::Hosts;
+use tower_etiquette::hosts::{HostSnapshot, PaceReason};
 
 use super::record::date;
 

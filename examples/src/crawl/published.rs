@@ -57,7 +57,7 @@ pub(super) async fn check(identity: &Identity, client: &Client) -> Result<(), Ba
 
 fn explained(error: &Unpublished) -> String {
     match error {
-        Unpublished::NoAnswer(cause) => format!("{error}: {}", explain(&**cause)),
+        Unpublished::NoResponse(cause) => format!("{error}: {}", explain(&**cause)),
         _ => chain(error),
     }
 }

@@ -82,10 +82,9 @@ fn by_cause(error: &(dyn StdError + 'static)) -> Exit {
         for (word, meaning) in [
             ("in time", Exit::TooSlow),
             ("too long", Exit::TooSlow),
-            ("fell silent", Exit::TooSlow),
             ("timed out", Exit::TooSlow),
             ("lookup", Exit::NoHost),
-            ("more redirects", Exit::TooManyRedirects),
+            ("redirects", Exit::TooManyRedirects),
             ("certificate", Exit::Tls),
             ("larger", Exit::TooLarge),
             ("too large", Exit::TooLarge),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use etiquette_core::store::StoreFailed;
 use etiquette_core::store::host::{
-    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, Outage, Seen,
+    AcquireRequest, Acquired, HostReport, HostStore, HostStoreFuture, LocalView, Outage,
 };
 use etiquette_tests::timeline::{self, Arrangement, Nodes, Scenario};
 use etiquette_tests::vectors::{Report, Vectors};
@@ -199,15 +199,19 @@ impl Node {
 }
 
 impl HostStore for Node {
-    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: AcquireRequest) -> HostStoreFuture<'a, Acquired> {
+    fn acquire<'a>(
+        &'a self,
+        seen: LocalView<'a>,
+        ask: AcquireRequest,
+    ) -> HostStoreFuture<'a, Acquired> {
         self.set_clock();
         let answer = self.wait(self.store.acquire(seen, ask));
         Box::pin(std::future::ready(answer))
     }
 
-    fn tell<'a>(&'a self, seen: Seen<'a>, news: HostReport) -> HostStoreFuture<'a, ()> {
+    fn report<'a>(&'a self, seen: LocalView<'a>, report: HostReport) -> HostStoreFuture<'a, ()> {
         self.set_clock();
-        let answer = self.wait(self.store.tell(seen, news));
+        let answer = self.wait(self.store.report(seen, report));
         Box::pin(std::future::ready(answer))
     }
 

@@ -11,9 +11,10 @@ use serde_json::Value;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, sleep_until};
 use tower::{Layer, ServiceExt};
+use tower_etiquette::hosts::GroupBy;
 use tower_etiquette::{
-    ConditionalCacheLayer, GroupBy, HostBudgetLayer, HostPolicy, Hosts, PausedClock,
-    RetryAfterLayer, RobotsLayer, UserAgentLayer,
+    ConditionalCacheLayer, HostBudgetLayer, HostPolicy, Hosts, PausedClock, RetryAfterLayer,
+    RobotsLayer, UserAgentLayer,
 };
 
 use super::arrangement::{Arrangement, Nodes};

@@ -6,10 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use etiquette_core::RetryAfter;
 use etiquette_core::decide::accept::judge;
-use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, wanted};
+use etiquette_core::decide::cache_policy::{RequestDirectives, ResponseDirectives, requested_range};
 use etiquette_core::decide::host::{HostPolicy, HostResponse};
 use etiquette_core::decide::preferences::{Directives, Tdm, content_signal, content_usage};
-use etiquette_core::decide::retry_after;
 use etiquette_core::field::date;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +18,6 @@ fuzz_target!(|bytes: &[u8]| {
     let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000);
     let present = 1_796_076_000;
     let _ = RetryAfter::parse(lines(), present).wait();
-    let _ = retry_after::server_present(lines().next(), lines().nth(1), wall);
     for line in lines() {
         let one = date::parse(line, present);
         assert_eq!(one, date::parse(line, present));
@@ -37,6 +35,8 @@ fuzz_target!(|bytes: &[u8]| {
         if let Ok(value) = HeaderValue::from_bytes(line) {
             let _ = judge(&HeaderValue::from_static("text/html, */*;q=0.1"), Some(&value));
             for name in [
+                "age",
+                "date",
                 "ratelimit",
                 "retry-after",
                 "cache-control",
@@ -49,8 +49,9 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     }
+    let _ = RetryAfter::of(&headers, wall);
     let _ = Tdm::from_headers(&headers);
-    let _ = (ResponseDirectives::of(&headers), RequestDirectives::of(&headers), wanted(&headers));
+    let _ = (ResponseDirectives::of(&headers), RequestDirectives::of(&headers), requested_range(&headers));
     let read = HostResponse::read(&HostPolicy::new(), StatusCode::OK, &headers, wall);
     assert_ne!(read.wait, Some(Duration::ZERO));
 });

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use etiquette_core::Now;
 use etiquette_core::decide::cache_policy::{
-    CachePolicy, Exchange, Extent, Heuristic, RequestDirectives, ResponseDirectives,
-    StoredResponse, Storing, ask_conditionally, invalidates, part, precondition, range_holds, wanted,
+    CachePolicy, ContentRange, Extent, Heuristic, RequestDirectives, ResponseDirectives, ResponseTimes,
+    StoredResponse, invalidates, make_conditional, precondition, range_holds, requested_range,
 };
 use etiquette_core::decide::host::{HostResponse, HostPolicy};
 use etiquette_core::decide::preferences::Preferences;
@@ -46,9 +46,9 @@ fuzz_target!(|bytes: &[u8]| {
         monotonic: Instant::now(),
         wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_076_000),
     };
-    let exchange = Exchange {
-        asked: now,
-        received: now,
+    let times = ResponseTimes {
+        request_time: now,
+        response_time: now,
         queued: Duration::ZERO,
     };
     let uri: Uri = "http://site.example/a/b?c".parse().expect("a URI");
@@ -58,15 +58,14 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = RobotsResponse::read(status, &response, &RobotsPolicy::default());
     let _ = Preferences::read(&response, None, "ExampleBot");
     let _ = invalidates(&Method::POST, &uri, status, &response);
-    let _ = (wanted(&request), part(&response, None));
+    let _ = (requested_range(&request), ContentRange::of(&response));
     let wishes = RequestDirectives::of(&request);
     for shared in [false, true] {
         let mut policy = CachePolicy::default();
         policy.shared = shared;
         policy.ceiling = Some(CEILING);
         policy.heuristic = Some(Heuristic::tenth());
-        let storing = policy.storing(&Method::GET, &uri, &request, status, &response);
-        let Storing::Store(selecting) = storing else {
+        let Some(selecting) = policy.may_store(&Method::GET, &uri, &request, status, &response) else {
             continue;
         };
         let says = ResponseDirectives::of(&response);
@@ -78,20 +77,20 @@ fuzz_target!(|bytes: &[u8]| {
             &response,
             selecting.clone(),
             Extent::Whole,
-            &exchange,
+            &times,
             shared,
         );
-        assert!(policy.fresh_for(&stored) <= CEILING);
+        assert!(policy.freshness_lifetime(&stored) <= CEILING);
         let back = StoredResponse::decode(&stored.encode()).expect("what was written is read");
         assert_eq!(back.headers(), stored.headers());
         assert_eq!(back.selecting(), stored.selecting());
-        assert_eq!(back.lifetime(shared), stored.lifetime(shared));
+        assert_eq!(back.explicit_lifetime(shared), stored.explicit_lifetime(shared));
         let _ = policy.reuse(&wishes, &stored, &now);
         let _ = policy.shareable(&wishes, &stored, &now);
         let _ = precondition(&request, stored.headers(), now.wall);
         let _ = range_holds(&request, stored.headers(), now.wall);
         let mut asked = request.clone();
-        ask_conditionally(&mut asked, stored.headers());
-        let _ = stored.freshen(&response, selecting, &exchange, shared, false);
+        make_conditional(&mut asked, stored.headers());
+        let _ = stored.freshen(&response, selecting, &times, shared, false);
     }
 });

@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Some(head) = StoredResponse::decode(bytes) {
         let again = StoredResponse::decode(&head.encode()).expect("what was written is read");
         assert_eq!(again.headers(), head.headers());
-        assert_eq!(again.received(), head.received());
+        assert_eq!(again.initial_age(), head.initial_age());
         assert_eq!(again.extent(), head.extent());
         let wishes = RequestDirectives::of(&HeaderMap::new());
         let _ = CachePolicy::default().reuse(&wishes, &head, &now);

@@ -41,11 +41,7 @@ impl AddressRefused {
 
 impl fmt::Display for AddressRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "it leads to {}, which is no public address",
-            self.address
-        )
+        write!(f, "{} is not a public address", self.address)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! **Flow**: the field's lines and the server's present go in; a wait from receipt comes out, or the statement that
 //! there is none to be used. **Scope**: reading alone. What follows from it (a default pause when there is no usable
-//! value, a refusal when the wait is too long) belongs to [`crate::host`].
+//! value, a refusal when the wait is too long) belongs to [`crate::decide::host`].
 //!
 //! Dates are measured on the server's own clock, Date + Age (RFC 9111, 4.2.3), so that neither a wrong local clock nor
 //! a stored answer shortens or lengthens the wait. Whatever is read leniently is rounded up.
@@ -44,7 +44,7 @@ impl RetryAfter {
 
     /// Reads the field's `lines`, each alone; the longest usable wait counts.
     ///
-    /// `present` is the server's present in seconds from 1970, see [`server_present`].
+    /// `present` is the server's present in seconds from 1970.
     #[must_use]
     pub fn parse<'a>(lines: impl IntoIterator<Item = &'a [u8]>, present: i64) -> Self {
         lines
@@ -77,8 +77,7 @@ impl RetryAfter {
 
 /// The server's present in seconds from 1970: its Date plus the Age of a stored response, or `now` where the Date is
 /// absent or unreadable.
-#[must_use]
-pub fn server_present(date: Option<&[u8]>, age: Option<&[u8]>, now: SystemTime) -> i64 {
+fn server_present(date: Option<&[u8]>, age: Option<&[u8]>, now: SystemTime) -> i64 {
     let local = unix(now);
     match date.and_then(|date| date::parse(date, local)) {
         Some(date) => {

@@ -2,4 +2,7 @@
 
 pub(crate) mod base64;
 pub mod date;
+mod joined;
 pub(crate) mod structured;
+
+pub(crate) use joined::joined;

@@ -1,11 +1,11 @@
 //! What several processes share about a host, and what a store of it has to do.
 //!
-//! **Flow**: the first of a host's local line, and nobody else, asks [`HostStore::acquire`]. Granted, it starts under a
-//! lease that is renewed with [`HostStore::tell`] until its body has ended; otherwise it asks again after the wait that
-//! came back. Answers are told as they come, so that the store keeps the state of [`HostState`](crate::decide::host::HostState)
-//! for all processes together.
+//! **Flow**: the head of a host's local queue, and nobody else, calls [`HostStore::acquire`]. Granted, it starts under a
+//! lease that is renewed with [`HostStore::report`] until its body has ended; otherwise it asks again after the wait that
+//! came back. Responses are reported as they come, so that the store keeps the state of
+//! [`HostState`](crate::decide::host::HostState) for all processes together.
 //!
-//! **Scope**: one group of origins at a time, named by host. **Non-goals**: the line itself, and what a process does while
+//! **Scope**: one group of origins at a time, named by host. **Non-goals**: the queue itself, and what a process does while
 //! the store fails: both belong to the layers.
 
 use std::fmt;
@@ -21,30 +21,34 @@ pub type HostStoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreFai
 
 /// The state of hosts that several processes share: pauses, backoff level, pace and permits.
 ///
-/// All spans are relative, because no two processes read one clock; a store counts with a clock of its own. It answers
+/// All times are relative, because no two processes read one clock; a store counts with a clock of its own. It answers
 /// within a bounded time, and what it does not know, or has forgotten, never leads to an earlier start.
 pub trait HostStore: fmt::Debug + Send + Sync + 'static {
     /// Asks for a start, and for a permit until the body has ended.
     ///
     /// # Cancel safety
-    /// A dropped future may leave a permit taken. Whoever drops it tells [`LeaseUpdate::Unused`] for its lease.
-    fn acquire<'a>(&'a self, seen: Seen<'a>, ask: AcquireRequest) -> HostStoreFuture<'a, Acquired>;
+    /// A dropped future may leave a permit taken. Whoever drops it reports [`LeaseUpdate::Unused`] for its lease.
+    fn acquire<'a>(
+        &'a self,
+        local: LocalView<'a>,
+        request: AcquireRequest,
+    ) -> HostStoreFuture<'a, Acquired>;
 
-    /// Tells what became of a request. Told in vain, a lease ends by itself.
-    fn tell<'a>(&'a self, seen: Seen<'a>, report: HostReport) -> HostStoreFuture<'a, ()>;
+    /// Reports what became of a request. Where the report does not arrive, its lease expires.
+    fn report<'a>(&'a self, local: LocalView<'a>, report: HostReport) -> HostStoreFuture<'a, ()>;
 
-    /// How long a permit is kept for a process that tells nothing. It renews its leases about three times as often.
+    /// How long a permit is kept for a process that reports nothing. It renews its leases about three times as often.
     fn lease(&self) -> Duration;
 
     /// What a process does while the store fails.
     fn outage(&self) -> Outage;
 }
 
-/// A host, and what the asking process knows of it: a store that forgot it learns it again, and keeps the later of the
+/// A host, and what the asking process knows of it: a store that lost the host learns it again, and keeps the later of the
 /// two where they differ.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Seen<'a> {
+pub struct LocalView<'a> {
     /// The name of the group of origins: a host name, in lower case.
     pub host: &'a str,
     /// What the client allows itself on it.
@@ -57,7 +61,7 @@ pub struct Seen<'a> {
     pub since_end: Option<Duration>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> LocalView<'a> {
     /// A host of which nothing is known.
     #[must_use]
     pub fn new(host: &'a str, policy: &'a HostPolicy) -> Self {
@@ -75,20 +79,20 @@ impl<'a> Seen<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeaseId(pub u64);
 
-/// What the first of a line asks for.
+/// What the head of a queue asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AcquireRequest {
-    /// Under which number a permit is taken; new for each ask.
+    /// Under which number a permit is taken; new for each request.
     pub lease: LeaseId,
     /// Whether it needs a permit and the delay.
     pub options: StartOptions,
-    /// [`Shared::started`] as of the process's last start: a delay is taken only as long as nobody else started since.
+    /// [`SharedView::started`] as of the process's last start: a delay is taken only as long as nobody else started since.
     pub started: u64,
     /// What the robots.txt of one origin says, if it was just asked: the origin, as a number that all processes derive
     /// alike, and its Crawl-delay.
     pub crawl_delay: Option<(u64, Option<Duration>)>,
-    /// The start was counted already, when a layer further out let it go without a permit.
+    /// The start was counted already, when a layer further out started it without a permit.
     pub counted: bool,
 }
 
@@ -106,33 +110,33 @@ impl AcquireRequest {
     }
 }
 
-/// What a store says to an ask.
+/// What a store replies to a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Acquired {
     /// Start now.
-    Granted(Shared),
-    /// StartOptions again after this.
-    Wait(Duration, Shared),
+    Granted(SharedView),
+    /// Ask again after this.
+    Wait(Duration, SharedView),
 }
 
 /// What all processes together know of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Shared {
+pub struct SharedView {
     /// How much of a pause is left.
     pub pause: Duration,
     /// The delay as known now.
     pub delay: Duration,
-    /// How long ago anybody last started a request.
+    /// How long ago any process last started a request.
     pub since_start: Option<Duration>,
     /// How many requests were started; this one included when it was granted.
     pub started: u64,
-    /// The incidents that are not forgiven yet.
+    /// The pauses that backed off and are not forgiven yet.
     pub backoff_level: u32,
 }
 
-/// What becomes of a permit.
+/// What became of the lease of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseUpdate {
@@ -144,7 +148,7 @@ pub enum LeaseUpdate {
     Unused(LeaseId),
 }
 
-/// An answer as it is told to others.
+/// A response as it is reported to others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HostEvent {
@@ -156,12 +160,12 @@ pub struct HostEvent {
     pub jitter: f64,
     /// How long ago the request was started.
     pub since_start: Duration,
-    /// From the start to the head of the answer, if that is the site's latency.
+    /// From the start to the head of the response, if that is the site's latency.
     pub latency: Option<Duration>,
 }
 
 impl HostEvent {
-    /// An answer to a request that was started `since_start` ago.
+    /// A response to a request that was started `since_start` ago.
     #[must_use]
     pub fn new(response: HostResponse, page: bool, jitter: f64, since_start: Duration) -> Self {
         Self {
@@ -178,9 +182,9 @@ impl HostEvent {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct HostReport {
-    /// Of its permit, if it holds one.
+    /// Of the lease of its permit, if it holds one.
     pub lease: Option<LeaseUpdate>,
-    /// What came back, if that is not told yet.
+    /// What came back, if that is not reported yet.
     pub event: Option<HostEvent>,
 }
 

@@ -3,4 +3,7 @@
 pub mod identity;
 pub mod origin;
 pub mod purpose;
+#[cfg(feature = "url")]
+#[cfg_attr(docsrs, doc(cfg(feature = "url")))]
+pub mod reference;
 pub mod refusal;

@@ -1,4 +1,4 @@
-//! Refusals: why a request was not sent, or its answer not read.
+//! Refusals: why a request was not sent, or its response not read.
 //!
 //! Each layer has a small leaf error; [`Refusal`] is the umbrella over them, and [`Refusal::find`] finds it in whatever
 //! boxes an error has been through. A refusal names the origin, the cause, the deciding rule if any, when to come back
@@ -20,7 +20,7 @@ use crate::vocabulary::identity::NameRefused;
 use crate::vocabulary::purpose::GrantRefused;
 use crate::{InvalidOrigin, Origin};
 
-/// Why a layer did not send a request, or did not read its answer.
+/// Why a layer did not send a request, or did not read its response.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -28,21 +28,21 @@ pub enum Refusal {
     NoOrigin(NoOrigin),
     /// A rule of robots.txt forbids the request.
     Disallowed(Disallowed),
-    /// The site's robots.txt has no outcome yet, so nothing may be asked for.
+    /// The site's robots.txt has no outcome yet, so nothing may be requested.
     RobotsUnreachable(RobotsUnreachable),
     /// The request would not go under the identity's name.
     Name(NameRefused),
     /// No grant covers the page that a person is said to have asked for.
     Grant(GrantRefused),
-    /// The answer's type is not one that was asked for.
+    /// The type of the response is not in Accept.
     Type(TypeRefused),
-    /// The site does not want its answer to be used as the client declared.
+    /// The site does not want its content to be used as the client declared.
     Use(UseRefused),
     /// The request could not be signed.
     Unsigned(Unsigned),
     /// The host's budget, pause or queue does not admit the request.
     Host(HostRefused),
-    /// The caller wanted a stored answer only, and there is none.
+    /// The caller wanted a stored response only, and there is none.
     NotStored(NotStored),
     /// The host's address is not public, and only public ones are connected to.
     Address(AddressRefused),
@@ -60,15 +60,15 @@ pub struct Disallowed {
     pub contact: Option<Arc<str>>,
 }
 
-/// The site's robots.txt has no outcome, so nothing may be asked for (RFC 9309, 2.3.1.4).
+/// The site's robots.txt has no outcome, so nothing may be requested (RFC 9309, 2.3.1.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RobotsUnreachable {
     /// The origin whose rules are unknown.
     pub origin: Origin,
-    /// What happened to the last reading.
+    /// Why the last fetch failed.
     pub failure: FetchFailure,
-    /// The wall time from which robots.txt may be read again.
+    /// The wall time from which robots.txt may be fetched again.
     pub retry_at: Option<SystemTime>,
     /// Where the client's operator can be reached, if it has an identity.
     pub contact: Option<Arc<str>>,
@@ -78,7 +78,7 @@ pub struct RobotsUnreachable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotStored {
-    /// The origin that was not asked.
+    /// The origin of the request.
     pub origin: Origin,
 }
 
@@ -94,7 +94,7 @@ pub struct NoOrigin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unsigned {
-    /// The origin that was asked for, if the request names one.
+    /// The origin of the request, if it names one.
     pub origin: Option<Origin>,
     /// The component, as it would stand in Signature-Input.
     pub component: String,
@@ -106,7 +106,7 @@ pub struct Unsigned {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostRefused {
-    /// The origin that was asked for.
+    /// The origin of the request.
     pub origin: Origin,
     /// What stands in the way.
     pub why: HostRefusal,
@@ -130,7 +130,7 @@ pub enum HostRefusal {
     UnreadBody,
     /// robots.txt asks for a longer Crawl-delay than the client is willing to keep.
     CrawlDelayTooLong,
-    /// The site has refused so many requests in a row that it is left alone.
+    /// The site has refused so many requests in a row that it is blocked for a while.
     Blocked,
 }
 
@@ -170,7 +170,7 @@ impl Refusal {
         }
     }
 
-    /// The origin that was asked for, if it is known.
+    /// The origin of the request, if it is known.
     #[must_use]
     pub fn origin(&self) -> Option<&Origin> {
         match self {
@@ -234,7 +234,7 @@ impl Refusal {
 }
 
 impl Refusal {
-    /// The whole story in one sentence, for people: the site, the cause, the rule, when to come back and whom to ask.
+    /// All of it in one line, for people: the origin, the cause, the rule, when to retry, and the contact of the client.
     #[must_use]
     pub fn explain(&self) -> impl fmt::Display + '_ {
         Explanation(self)
@@ -253,10 +253,10 @@ impl fmt::Display for Explanation<'_> {
             cause = error.source();
         }
         if let Some(at) = refusal.retry_at() {
-            write!(f, "; come back at {}", date::format(at))?;
+            write!(f, "; retry at {}", date::format(at))?;
         }
         if let Some(contact) = refusal.contact() {
-            write!(f, "; questions to {contact}")?;
+            write!(f, "; contact: {contact}")?;
         }
         Ok(())
     }
@@ -296,7 +296,7 @@ impl From<NotStored> for Refusal {
 }
 
 impl NotStored {
-    /// A refusal to ask `origin`.
+    /// A refusal to send a request to `origin`.
     #[must_use]
     pub fn new(origin: Origin) -> Self {
         Self { origin }
@@ -305,7 +305,7 @@ impl NotStored {
 
 impl fmt::Display for NotStored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nothing usable is stored, and the site was not to be asked")
+        f.write_str("no usable stored response, and only-if-cached forbids a request")
     }
 }
 
@@ -381,7 +381,7 @@ impl NoOrigin {
 
 impl fmt::Display for NoOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the request names no site whose rules could be asked for")
+        f.write_str("the request has no origin")
     }
 }
 
@@ -406,12 +406,8 @@ impl Disallowed {
 impl fmt::Display for Disallowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.verdict.rule() {
-            Some(rule) => write!(
-                f,
-                "line {} of its robots.txt forbids it: {rule}",
-                rule.line()
-            ),
-            None => f.write_str("its robots.txt forbids it"),
+            Some(rule) => write!(f, "robots.txt disallows it, line {}: {rule}", rule.line()),
+            None => f.write_str("robots.txt disallows it"),
         }
     }
 }
@@ -419,7 +415,7 @@ impl fmt::Display for Disallowed {
 impl Error for Disallowed {}
 
 impl RobotsUnreachable {
-    /// A refusal because the last reading of the robots.txt of `origin` ended in `failure`.
+    /// A refusal because the last fetch of the robots.txt of `origin` ended in `failure`.
     #[must_use]
     pub fn new(
         origin: Origin,
@@ -438,7 +434,7 @@ impl RobotsUnreachable {
 
 impl fmt::Display for RobotsUnreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "its robots.txt could not be read: {}", self.failure)
+        write!(f, "robots.txt could not be fetched: {}", self.failure)
     }
 }
 
@@ -464,7 +460,7 @@ impl fmt::Display for Unsigned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "its signature covers {}, which it does not have",
+            "the signature covers {}, which the request does not have",
             self.component
         )
     }
@@ -508,16 +504,16 @@ impl HostRefusal {
 impl fmt::Display for HostRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.why {
-            HostRefusal::Paused => {
-                "the site asked for a pause, or its queue is longer than this request may wait"
-            }
+            HostRefusal::Paused => "the host is paused, or its queue is longer than max_wait",
             HostRefusal::QueueFull => "the host's queue is full",
             HostRefusal::HostsFull => "the table of hosts is full",
             HostRefusal::UnreadBody => "an unread response body of this host holds the permit",
             HostRefusal::CrawlDelayTooLong => {
-                "robots.txt asks for a longer crawl-delay than this client keeps"
+                "the Crawl-delay of robots.txt is longer than this client keeps"
             }
-            HostRefusal::Blocked => "the site keeps refusing this client",
+            HostRefusal::Blocked => {
+                "the host is blocked: it answers 401, 403 or 451 to this client"
+            }
         })
     }
 }

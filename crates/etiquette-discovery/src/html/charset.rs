@@ -1,5 +1,7 @@
 //! Which encoding a page is in: byte order mark, field, page, guess, in this order.
 
+use std::borrow::Cow;
+
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 /// How far into the page a declaration is looked for, as browsers do.
@@ -14,6 +16,26 @@ pub(super) fn of(content_type: Option<&str>, body: &[u8]) -> &'static Encoding {
         .and_then(Encoding::for_label)
         .or_else(|| declared(&body[..body.len().min(PRESCAN)]))
         .unwrap_or_else(|| guess(body))
+}
+
+/// A query in the encoding of its page, to be percent-encoded.
+pub(super) fn encode_query<'q>(encoding: &'static Encoding, query: &'q str) -> Cow<'q, [u8]> {
+    if encoding.output_encoding() == UTF_8 || query.is_ascii() {
+        return query.as_bytes().into();
+    }
+    // Character by character, since a character that the encoding lacks becomes `%26%23…%3B`, ampersand included,
+    // while an ampersand of the query stays one. (Whole-string encoding could not tell the two apart.)
+    let mut out = Vec::with_capacity(query.len());
+    let mut buffer = [0; 4];
+    for c in query.chars() {
+        let (bytes, _, lacking) = encoding.encode(c.encode_utf8(&mut buffer));
+        if lacking {
+            out.extend_from_slice(format!("%26%23{}%3B", u32::from(c)).as_bytes());
+        } else {
+            out.extend_from_slice(&bytes);
+        }
+    }
+    out.into()
 }
 
 /// The label in the first `<meta>` that names one.

@@ -1,5 +1,7 @@
 //! The scan: bytes to tokens, tokens to links, links to URIs.
 
+use std::borrow::Cow;
+
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{BufferQueue, Tokenizer, TokenizerOpts};
 use http::Uri;
@@ -7,7 +9,7 @@ use http::Uri;
 use super::charset;
 use super::page::{Anchor, Page, PageLink};
 use super::sink::{Found, Kind, Sink};
-use crate::reference::resolve_in;
+use crate::reference::BaseUrl;
 
 /// Bytes read by default: the first 128 KiB, where every head lies.
 pub const DEFAULT_LIMIT: usize = 128 * 1024;
@@ -107,16 +109,24 @@ impl<'a> HtmlScanner<'a> {
         encoding: &'static encoding_rs::Encoding,
         mut truncated: bool,
     ) -> Page {
-        let base = found
-            .base
-            .and_then(|href| resolve_in(self.uri, &href, encoding).ok())
-            .unwrap_or_else(|| self.uri.clone());
+        let encode: &dyn Fn(&str) -> Cow<'_, [u8]> =
+            &|query| charset::encode_query(encoding, query);
+        let own = BaseUrl::new(self.uri).ok();
+        let said = own
+            .as_ref()
+            .zip(found.base)
+            .and_then(|(own, href)| own.resolve_with(&href, encode).ok());
+        let base = said.unwrap_or_else(|| self.uri.clone());
+        let base_url = BaseUrl::new(&base).ok();
         truncated |= found.overflow;
         let mut links = Vec::new();
         let mut anchors = Vec::new();
         let mut bytes = 0;
         for item in found.items {
-            let Ok(uri) = resolve_in(&base, &item.href, encoding) else {
+            let uri = base_url
+                .as_ref()
+                .and_then(|base| base.resolve_with(&item.href, encode).ok());
+            let Some(uri) = uri else {
                 continue;
             };
             bytes += base.path().len() + item.href.len();
@@ -330,5 +340,17 @@ mod tests {
             "Ab+/".repeat(10_000)
         );
         assert_eq!(targets(&html).len(), 1);
+    }
+
+    #[test]
+    fn a_query_is_in_the_encoding_of_the_page() {
+        let uri = "https://www.example.com/".parse().unwrap();
+        let page = HtmlScanner::new(&uri)
+            .content_type("text/html; charset=windows-1252")
+            .scan(b"<a href='\xe4?q=\xe4&amp;x=&#x4e00;'>");
+        assert_eq!(
+            page.anchors()[0].uri,
+            "https://www.example.com/%C3%A4?q=%E4&x=%26%2319968%3B"
+        );
     }
 }

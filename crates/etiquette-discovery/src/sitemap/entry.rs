@@ -88,7 +88,7 @@ pub struct Entry<'a> {
     pub change_frequency: Option<ChangeFrequency>,
     /// Its weight among the pages of its site, 0 to 1; sites that tell none mean 0.5.
     pub priority: Option<f32>,
-    /// What other vocabularies say, if [`SitemapReader::with_extensions`] asked for it.
+    /// What other vocabularies say, if [`SitemapReader::with_extensions`](super::SitemapReader::with_extensions) asked for it.
     pub extensions: Option<&'a Extensions>,
 }
 

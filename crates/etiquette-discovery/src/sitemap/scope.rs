@@ -2,7 +2,7 @@
 
 use http::Uri;
 
-use crate::reference::resolve;
+use crate::reference::BaseUrl;
 
 /// What becomes of one location.
 pub(super) enum Judged<'a> {
@@ -20,7 +20,7 @@ pub(super) enum Judged<'a> {
 /// project, because sites that moved to https often list both.
 #[derive(Clone, Debug)]
 pub(super) struct SitemapScope {
-    uri: Uri,
+    base: Option<BaseUrl>,
     hosts: Vec<(String, Option<u16>)>,
     /// How locations of these hosts begin in their one form.
     prefixes: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct SitemapScope {
 impl SitemapScope {
     pub(super) fn new(uri: &Uri) -> Self {
         let mut scope = Self {
-            uri: uri.clone(),
+            base: BaseUrl::new(uri).ok(),
             hosts: Vec::new(),
             prefixes: Vec::new(),
         };
@@ -59,7 +59,11 @@ impl SitemapScope {
                 return Judged::Own(location);
             }
         }
-        let Ok(uri) = resolve(&self.uri, location) else {
+        let uri = self
+            .base
+            .as_ref()
+            .and_then(|base| base.resolve(location).ok());
+        let Some(uri) = uri else {
             return Judged::Unusable;
         };
         resolved.clear();

@@ -10,7 +10,7 @@ use super::entry::SitemapKind;
 pub enum SitemapError {
     /// The body is none of the forms of a sitemap: usually an error page.
     NotASitemap,
-    /// The body is longer than [`Limits::bytes`] after decompression.
+    /// The body is longer than [`Limits::bytes`](super::Limits::bytes) after decompression.
     TooLarge {
         /// The limit, in bytes.
         limit: u64,
@@ -32,11 +32,11 @@ impl std::error::Error for SitemapError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Warning {
-    /// More than [`PROTOCOL_ENTRIES`].
+    /// More than [`PROTOCOL_ENTRIES`](super::PROTOCOL_ENTRIES).
     ManyEntries,
-    /// More than [`PROTOCOL_BYTES`].
+    /// More than [`PROTOCOL_BYTES`](super::PROTOCOL_BYTES).
     ManyBytes,
-    /// A location of [`PROTOCOL_LOCATION`] characters or more.
+    /// A location of [`PROTOCOL_LOCATION`](super::PROTOCOL_LOCATION) characters or more.
     LongLocation,
     /// A location that is no http URI.
     BadLocation,

@@ -220,7 +220,8 @@ impl RedisStore {
             .into_iter()
             .find(|(_, record)| record.head.selecting() == head.selecting());
         Ok(found.map(|(_, record)| record).filter(|record| {
-            record.head.received() == head.received() && record.head.headers() == head.headers()
+            record.head.initial_age() == head.initial_age()
+                && record.head.headers() == head.headers()
         }))
     }
 

@@ -36,7 +36,7 @@ impl Record {
             length,
             body,
             small: None,
-            stored: millis(head.received().at),
+            stored: millis(head.initial_age().response_time),
             head,
         }
     }
@@ -99,7 +99,7 @@ fn millis(at: SystemTime) -> u64 {
 mod tests {
     use std::time::Duration;
 
-    use etiquette_core::decide::cache_policy::{Extent, Received, Selecting};
+    use etiquette_core::decide::cache_policy::{Extent, InitialAge, Selecting};
     use http::{HeaderMap, HeaderValue, StatusCode, Version};
 
     use super::*;
@@ -113,8 +113,8 @@ mod tests {
             ("accept".into(), Some(b"text/html".as_slice().into())),
             ("cookie".into(), None),
         ]);
-        let received = Received {
-            at: UNIX_EPOCH + Duration::from_nanos(1_796_076_000_123_456_789),
+        let initial_age = InitialAge {
+            response_time: UNIX_EPOCH + Duration::from_nanos(1_796_076_000_123_456_789),
             age: Duration::from_secs(7),
         };
         let head = StoredResponse::restore(
@@ -123,7 +123,7 @@ mod tests {
             headers,
             selecting,
             Extent::Whole,
-            received,
+            initial_age,
         );
         Record::new(URL, head, &Bytes::from_static(body), small)
     }
@@ -136,7 +136,7 @@ mod tests {
             let after = Record::decode(&bytes, URL).unwrap();
             assert_eq!(after.small, before.small);
             assert_eq!(after.length, 4);
-            assert_eq!(after.head.received(), before.head.received());
+            assert_eq!(after.head.initial_age(), before.head.initial_age());
             assert_eq!(after.field(), before.field());
             assert_eq!(after.encode(), bytes);
             assert!(Record::decode(&bytes, "http://site.example/b").is_none());

@@ -3,26 +3,25 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use etiquette_core::decide::accept::{self, Acceptability, SNIFF_LIMIT, TypeRefusal, TypeRefused};
-use etiquette_core::{Identity, Refusal};
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Response, StatusCode, response};
+use etiquette_core::decide::accept::{self, SNIFF_LIMIT, TypeRefusal};
+use http::{Response, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 
 use super::ResponseBody;
 use super::body::Peeked;
-use super::service::Asked;
+use super::type_check::{TypeCheck, TypeDecision};
 use crate::BoxError;
 
 pin_project! {
     /// The future of [`AcceptService`](super::AcceptService).
     ///
-    /// **Cancel safety**: dropping it drops the inner future or, while the first bytes are awaited, the response.
+    /// # Cancel safety
+    /// Dropping it drops the inner future or, while the first bytes are awaited, the response.
     pub struct ResponseFuture<F, B: Body> {
         #[pin]
         state: State<F, B>,
-        asked: Asked,
+        check: TypeCheck,
     }
 }
 
@@ -35,10 +34,10 @@ pin_project! {
 }
 
 impl<F, B: Body> ResponseFuture<F, B> {
-    pub(super) fn calling(future: F, asked: Asked) -> Self {
+    pub(super) fn calling(future: F, check: TypeCheck) -> Self {
         Self {
             state: State::Calling { future },
-            asked,
+            check,
         }
     }
 }
@@ -57,15 +56,15 @@ where
             match this.state.as_mut().project() {
                 StateProj::Calling { future } => {
                     let (head, body) = ready!(future.poll(cx)).map_err(Into::into)?.into_parts();
-                    match this.asked.judge(&head) {
-                        Judged::HandOn => {
+                    match this.check.decide(&head) {
+                        TypeDecision::PassOn => {
                             let body = ResponseBody::untouched(body);
                             return Poll::Ready(Ok(Response::from_parts(head, body)));
                         }
-                        Judged::Refuse(why) => {
-                            return Poll::Ready(Err(this.asked.refuse(&head, why)));
+                        TypeDecision::Refuse(why) => {
+                            return Poll::Ready(Err(this.check.refuse(&head, why)));
                         }
-                        Judged::Sniff => this.state.set(State::Sniffing {
+                        TypeDecision::Sniff => this.state.set(State::Sniffing {
                             head: Some(head),
                             peeked: Some(Peeked::new(body)),
                         }),
@@ -75,7 +74,7 @@ where
                     let waiting = peeked.as_mut().expect("polled after completion");
                     ready!(waiting.poll_peek(cx, SNIFF_LIMIT));
                     let fits = waiting.failed()
-                        || accept::sniff(&this.asked.accept, &waiting.first(SNIFF_LIMIT));
+                        || accept::sniff(&this.check.accept, &waiting.first(SNIFF_LIMIT));
                     let (Some(head), Some(peeked)) = (head.take(), peeked.take()) else {
                         unreachable!("head and body are taken together");
                     };
@@ -83,7 +82,7 @@ where
                         let body = ResponseBody::peeked(peeked);
                         Ok(Response::from_parts(head, body))
                     } else {
-                        Err(this.asked.refuse(&head, TypeRefusal::UnwantedType))
+                        Err(this.check.refuse(&head, TypeRefusal::UnwantedType))
                     });
                 }
             }
@@ -91,75 +90,10 @@ where
     }
 }
 
-/// What is done with an answer.
-enum Judged {
-    HandOn,
-    Sniff,
-    Refuse(TypeRefusal),
-}
-
-impl Asked {
-    fn judge(&self, head: &response::Parts) -> Judged {
-        if head.status == StatusCode::NOT_ACCEPTABLE {
-            return Judged::Refuse(TypeRefusal::NotAcceptable);
-        }
-        let has_content = head.status.is_success() && head.status != StatusCode::NO_CONTENT;
-        let content_type = content_type(&head.headers);
-        if !self.judges || !has_content || is_multipart(head.status, content_type) {
-            return Judged::HandOn;
-        }
-        match accept::judge(&self.accept, content_type) {
-            Acceptability::Refuse => Judged::Refuse(TypeRefusal::UnwantedType),
-            // The middle of a file does not show what it is, nor do compressed bytes.
-            Acceptability::Sniff
-                if head.status != StatusCode::PARTIAL_CONTENT && !is_coded(&head.headers) =>
-            {
-                Judged::Sniff
-            }
-            _ => Judged::HandOn,
-        }
-    }
-
-    fn refuse(&self, head: &response::Parts, why: TypeRefusal) -> BoxError {
-        Box::new(Refusal::Type(TypeRefused::new(
-            self.origin(),
-            why,
-            self.accept.clone(),
-            content_type(&head.headers).cloned(),
-            self.identity.as_ref().map(Identity::help).cloned(),
-        )))
-    }
-}
-
-/// The Content-Type, unless there are several: then none of them can be believed.
-fn content_type(headers: &HeaderMap) -> Option<&HeaderValue> {
-    let mut lines = headers.get_all(CONTENT_TYPE).iter();
-    lines.next().filter(|_| lines.next().is_none())
-}
-
-fn is_multipart(status: StatusCode, content_type: Option<&HeaderValue>) -> bool {
-    status == StatusCode::PARTIAL_CONTENT
-        && content_type.is_some_and(|value| {
-            value
-                .as_bytes()
-                .to_ascii_lowercase()
-                .starts_with(b"multipart/byteranges")
-        })
-}
-
-fn is_coded(headers: &HeaderMap) -> bool {
-    headers.get_all(CONTENT_ENCODING).iter().any(|coding| {
-        !coding
-            .as_bytes()
-            .trim_ascii()
-            .eq_ignore_ascii_case(b"identity")
-    })
-}
-
 impl<F, B: Body> fmt::Debug for ResponseFuture<F, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture")
-            .field("asked", &self.asked)
+            .field("check", &self.check)
             .finish_non_exhaustive()
     }
 }

@@ -1,10 +1,13 @@
-use tower_layer::Layer;
-
-use super::{Accept, AcceptService};
+use super::Accept;
 
 /// Asks for the types of an [`Accept`]. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct AcceptLayer {
+    pub(super) config: AcceptConfig,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct AcceptConfig {
     pub(super) accept: Accept,
     pub(super) refuse_others: bool,
 }
@@ -14,26 +17,17 @@ impl AcceptLayer {
     #[must_use]
     pub fn new(accept: Accept) -> Self {
         Self {
-            accept,
-            refuse_others: false,
+            config: AcceptConfig {
+                accept,
+                refuse_others: false,
+            },
         }
     }
 
-    /// Drops answers of types that were not asked for, before their body is read. Off by default.
+    /// Drops responses of types that were not asked for, before their body is read. Off by default.
     #[must_use]
     pub fn refuse_others(mut self, yes: bool) -> Self {
-        self.refuse_others = yes;
+        self.config.refuse_others = yes;
         self
-    }
-}
-
-impl<S> Layer<S> for AcceptLayer {
-    type Service = AcceptService<S>;
-
-    fn layer(&self, inner: S) -> AcceptService<S> {
-        AcceptService {
-            inner,
-            layer: self.clone(),
-        }
     }
 }

@@ -1,13 +1,13 @@
 //! Asks for what the client can read, and does not download what it cannot.
 //!
-//! **What a site operator gains**: a site that negotiates can answer with the small machine format instead of the page,
-//! and a film that a feed reader did not ask for is not sent: the answer is dropped at its head.
+//! **What a site operator gains**: a site that negotiates can respond with the small machine format instead of the page,
+//! and a film that a feed reader did not ask for is not sent: the response is dropped at its head.
 //!
-//! **Defaults**: a request without Accept gets the layer's; a caller's own Accept stays and is what answers are judged
-//! by. A 406 is an error that names the Accept that was sent; nothing is asked for a second time. Answers of another
+//! **Defaults**: a request without Accept gets the layer's; a caller's own Accept stays and is what responses are judged
+//! by. A 406 is an error that names the Accept that was sent; nothing is asked for a second time. Responses of another
 //! type are handed on unless [`AcceptLayer::refuse_others`] says otherwise; then a 2xx whose Content-Type was not asked
 //! for is dropped unread, and where the type says nothing, at most 512 bytes are looked at (RFC 9110, 8.3), if no
-//! content coding hides them. HEAD, and answers other than 2xx, are never judged.
+//! content coding hides them. HEAD, and responses other than 2xx, are never judged.
 //!
 //! ```
 //! use http::{Request, Response, header::CONTENT_TYPE};
@@ -40,6 +40,7 @@ mod body;
 mod future;
 mod layer;
 mod service;
+mod type_check;
 
 pub use body::ResponseBody;
 pub use etiquette_core::decide::accept::{

@@ -1,48 +1,38 @@
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use etiquette_core::{Identity, Origin};
 use http::header::ACCEPT;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
+use tower_layer::Layer;
 use tower_service::Service;
 
+use super::layer::AcceptConfig;
+use super::type_check::TypeCheck;
 use super::{Accept, AcceptLayer, ResponseBody, ResponseFuture};
 use crate::BoxError;
-use crate::ext::Context;
-use crate::macros::inner_accessors;
+use crate::context::Context;
+use crate::macros::{inner_accessors, service_constructors};
 
 /// The service of [`AcceptLayer`].
 #[derive(Clone, Debug)]
 pub struct AcceptService<S> {
-    pub(super) inner: S,
-    pub(super) layer: AcceptLayer,
+    inner: S,
+    config: Arc<AcceptConfig>,
 }
 
 inner_accessors!(AcceptService);
 
-impl AcceptService<()> {
-    /// Shortcut for [`AcceptLayer::new`].
-    #[must_use]
-    pub fn layer(accept: Accept) -> AcceptLayer {
-        AcceptLayer::new(accept)
+impl<S> Layer<S> for AcceptLayer {
+    type Service = AcceptService<S>;
+
+    fn layer(&self, inner: S) -> AcceptService<S> {
+        let config = Arc::new(self.config.clone());
+        AcceptService { inner, config }
     }
 }
 
-/// What is remembered of a request until its answer comes.
-#[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) accept: HeaderValue,
-    pub(super) uri: Uri,
-    pub(super) identity: Option<Identity>,
-    /// Answers are judged by their type.
-    pub(super) judges: bool,
-}
-
-impl Asked {
-    pub(super) fn origin(&self) -> Option<Origin> {
-        Origin::of(&self.uri).ok()
-    }
-}
+service_constructors!(AcceptService, AcceptLayer, accept: Accept);
 
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for AcceptService<S>
 where
@@ -59,23 +49,19 @@ where
     }
 
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        let accept = self.layer.ask(request.headers_mut());
-        let asked = Asked {
-            accept,
+        let check = TypeCheck {
+            accept: self.config.set_accept(request.headers_mut()),
             uri: request.uri().clone(),
-            identity: request
-                .extensions()
-                .get::<Context>()
-                .and_then(|context| context.identity.clone()),
-            judges: self.layer.refuse_others && *request.method() != Method::HEAD,
+            identity: Context::identity_in(request.extensions()).cloned(),
+            enabled: self.config.refuse_others && *request.method() != Method::HEAD,
         };
-        ResponseFuture::calling(self.inner.call(request), asked)
+        ResponseFuture::calling(self.inner.call(request), check)
     }
 }
 
-impl AcceptLayer {
+impl AcceptConfig {
     /// Sets Accept where there is none, and returns what is sent.
-    fn ask(&self, headers: &mut HeaderMap) -> HeaderValue {
+    fn set_accept(&self, headers: &mut HeaderMap) -> HeaderValue {
         let mut own = headers.get_all(ACCEPT).iter();
         let Some(first) = own.next() else {
             let value = self.accept.header();

@@ -3,14 +3,16 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use encoding_rs::{Encoding, UTF_8};
 use http::{HeaderMap, header};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 
+use crate::macros::{forward_body, opaque_debug};
+use crate::ready::read_up_to;
 use crate::{Body, BoxError};
 
 /// A request body: bytes in memory, cheap to clone, so that a request can be sent again after a pause or a redirect.
@@ -24,31 +26,9 @@ impl<T: Into<Bytes>> From<T> for RequestBody {
     }
 }
 
-impl HttpBody for RequestBody {
-    type Data = Bytes;
-    type Error = Infallible;
+forward_body!(RequestBody, Infallible);
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.0).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
-    }
-}
-
-impl fmt::Debug for RequestBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestBody").finish_non_exhaustive()
-    }
-}
+opaque_debug!(RequestBody);
 
 /// A response body after decompression. It never yields more bytes than the client's `max_body`.
 ///
@@ -71,23 +51,18 @@ impl ResponseBody {
     /// The whole body, if it has at most `limit` bytes.
     ///
     /// # Errors
-    /// [`BodyError::TooLarge`] as soon as more have come, [`BodyError::Broken`] when the body breaks off or takes too
-    /// long.
+    /// [`BodyError::TooLarge`] as soon as more have come, [`BodyError::Incomplete`] when the body ends early or takes
+    /// too long.
     ///
     /// # Cancel safety
     /// Dropping the future drops the body.
-    pub async fn bytes(mut self, limit: usize) -> Result<Bytes, BodyError> {
-        let mut all = BytesMut::new();
-        while let Some(frame) = self.frame().await {
-            let frame = frame.map_err(BodyError::from_box)?;
-            if let Ok(data) = frame.into_data() {
-                if data.len() > limit - all.len() {
-                    return Err(BodyError::TooLarge);
-                }
-                all.extend_from_slice(&data);
-            }
+    pub async fn bytes(self, limit: usize) -> Result<Bytes, BodyError> {
+        let bytes = read_up_to(self, limit.saturating_add(1)).await;
+        let bytes = bytes.map_err(BodyError::from_box)?;
+        if bytes.len() > limit {
+            return Err(BodyError::TooLarge);
         }
-        Ok(all.freeze())
+        Ok(bytes.into())
     }
 
     /// The whole body as text, if it has at most `limit` bytes. The charset is that of Content-Type, UTF-8 without one;
@@ -137,16 +112,13 @@ impl HttpBody for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Ok(data)) = frame
-            .as_ref()
-            .map(|frame| frame.as_ref().map(Frame::data_ref))
-        {
-            let bytes = data.map_or(0, |data| data.len() as u64);
-            match self.left.checked_sub(bytes) {
-                Some(left) => self.left = left,
-                None => return Poll::Ready(Some(Err(BodyError::TooLarge.into()))),
-            }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame {
+            let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+            let Some(left) = self.left.checked_sub(bytes) else {
+                return Poll::Ready(Some(Err(BodyError::TooLarge.into())));
+            };
+            self.left = left;
         }
         Poll::Ready(frame)
     }
@@ -174,15 +146,15 @@ impl fmt::Debug for ResponseBody {
 pub enum BodyError {
     /// It has more bytes than the limit.
     TooLarge,
-    /// It broke off or took too long.
-    Broken(BoxError),
+    /// It ended early or took too long.
+    Incomplete(BoxError),
 }
 
 impl BodyError {
     fn from_box(error: BoxError) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,
-            Err(error) => Self::Broken(error),
+            Err(error) => Self::Incomplete(error),
         }
     }
 }
@@ -190,8 +162,8 @@ impl BodyError {
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TooLarge => "the body is larger than the limit",
-            Self::Broken(_) => "the body broke off",
+            Self::TooLarge => "the response body is larger than the limit",
+            Self::Incomplete(_) => "the response body ended early",
         })
     }
 }
@@ -200,7 +172,7 @@ impl std::error::Error for BodyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::TooLarge => None,
-            Self::Broken(error) => Some(error.as_ref()),
+            Self::Incomplete(error) => Some(error.as_ref()),
         }
     }
 }

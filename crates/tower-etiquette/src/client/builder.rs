@@ -1,42 +1,60 @@
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use etiquette_core::store::journal::HostJournal;
 use etiquette_core::store::{ResponseStore, RobotsStore};
 use etiquette_core::vocabulary::identity::Identity;
-use http::{Method, Request, Response, Uri};
+use http::{Request, Response};
 use http_body::Body;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use tower_http::decompression::Decompression;
 use tower_http::follow_redirect::FollowRedirect;
+#[cfg(feature = "signatures")]
+use tower_layer::Layer;
 use tower_service::Service;
 
-use super::address::Addresses;
-use super::body::{RequestBody, ResponseBody};
-use super::connect::{Connector, Settings};
+use super::attempt::{Attempt, Timeouts};
+use super::body::RequestBody;
+use super::connect::{ConnectConfig, Connector};
 use super::error::Error;
-use super::limits::{Limits, Times};
-use super::names::{KeepToAddress, LookedUp, Resolve};
+use super::names::{LookedUp, Resolve};
 use super::redirect::Redirects;
-use crate::boxed::BoxedFuture;
+use super::service::Client;
+#[cfg(feature = "signatures")]
+use crate::SignLayer;
 use crate::conditional_cache::MemoryStore;
-use crate::hosts::Second;
-use crate::ready::ready;
+use crate::hosts::AddressBudget;
 use crate::retry_after::CloneWith;
-use crate::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts, Purpose};
+use crate::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts};
 
-/// A polite HTTPS client. Cloning is cheap; clones share connections, cache, rules and budgets.
-///
-/// It is a tower `Service` too.
-#[derive(Clone)]
-pub struct Client {
-    service: BoxedService<RequestBody>,
+/// The layers of a [`Client`]: its bodies are in memory, so that each request can be sent again.
+pub type Stack<St = MemoryStore> =
+    Etiquette<St, CloneWith<fn(&RequestBody) -> Option<RequestBody>>>;
+
+fn copy(body: &RequestBody) -> Option<RequestBody> {
+    Some(body.clone())
+}
+
+/// Builds a [`Client`].
+#[derive(Clone, Debug)]
+pub struct ClientBuilder<St = MemoryStore> {
+    stack: Stack<St>,
+    config: ClientConfig,
+}
+
+/// What does not depend on the store of responses.
+#[derive(Clone, Debug)]
+struct ClientConfig {
+    connect: ConnectConfig,
+    timeouts: Timeouts,
     max_body: u64,
+    max_redirects: usize,
+    #[cfg(feature = "signatures")]
+    sign: Option<SignLayer>,
+    per_address: Option<HostPolicy>,
 }
 
 impl Client {
@@ -53,136 +71,25 @@ impl Client {
     pub fn builder(identity: Identity) -> ClientBuilder {
         ClientBuilder {
             stack: Etiquette::new(identity)
-                .retry_after(|layer| layer.clone_body(again as fn(&_) -> _)),
-            connect: Settings {
-                timeout: Duration::from_secs(10),
-                ..Settings::default()
+                .retry_after(|layer| layer.clone_body(copy as fn(&_) -> _)),
+            config: ClientConfig {
+                connect: ConnectConfig {
+                    timeout: Duration::from_secs(10),
+                    ..ConnectConfig::default()
+                },
+                timeouts: Timeouts {
+                    head: Duration::from_secs(30),
+                    idle: Duration::from_secs(30),
+                    total: Duration::from_secs(300),
+                },
+                max_body: 64 << 20,
+                max_redirects: 10,
+                #[cfg(feature = "signatures")]
+                sign: None,
+                per_address: None,
             },
-            times: Times {
-                head: Duration::from_secs(30),
-                idle: Duration::from_secs(30),
-                total: Duration::from_secs(300),
-            },
-            max_body: 64 << 20,
-            max_redirects: 10,
-            #[cfg(feature = "signatures")]
-            sign: None,
-            per_address: None,
         }
     }
-
-    /// GETs `url`, following redirects.
-    ///
-    /// # Errors
-    /// [`Error::refusal`] tells which layer refused it, why, and when to come back; other errors are those of the
-    /// connection.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves the host's queue or gives its permit back.
-    pub async fn get(&self, url: &str) -> Result<Response<ResponseBody>, Error> {
-        self.get_for(url, Purpose::default()).await
-    }
-
-    /// GETs `url` for `purpose`, following redirects.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
-    ///
-    /// # Cancel safety
-    /// As [`Client::get`].
-    pub async fn get_for(
-        &self,
-        url: &str,
-        purpose: Purpose,
-    ) -> Result<Response<ResponseBody>, Error> {
-        let uri: Uri = url
-            .parse()
-            .map_err(|error| Error::new(BoxError::from(http::Error::from(error))))?;
-        let mut request = Request::new(RequestBody::default());
-        *request.method_mut() = Method::GET;
-        *request.uri_mut() = uri;
-        request.extensions_mut().insert(purpose);
-        self.request(request).await
-    }
-
-    /// Sends `request`, following redirects.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
-    ///
-    /// # Cancel safety
-    /// As [`Client::get`].
-    pub async fn request(
-        &self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<ResponseBody>, Error> {
-        let mut client = self.clone();
-        ready(&mut client).await?;
-        client.call(request).await
-    }
-}
-
-impl Service<Request<RequestBody>> for Client {
-    type Response = Response<ResponseBody>;
-    type Error = Error;
-    type Future = ClientFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.service.poll_ready(cx).map_err(Error::new)
-    }
-
-    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
-        ClientFuture {
-            response: self.service.call(request),
-            max_body: self.max_body,
-        }
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").finish_non_exhaustive()
-    }
-}
-
-/// The future of a [`Client`].
-#[derive(Debug)]
-pub struct ClientFuture {
-    response: BoxedFuture,
-    max_body: u64,
-}
-
-impl Future for ClientFuture {
-    type Output = Result<Response<ResponseBody>, Error>;
-
-    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = std::task::ready!(std::pin::Pin::new(&mut self.response).poll(cx))
-            .map_err(Error::new)?;
-        let (parts, body) = response.into_parts();
-        let body = ResponseBody::new(body, self.max_body, &parts.headers);
-        Poll::Ready(Ok(Response::from_parts(parts, body)))
-    }
-}
-
-/// The layers of a [`Client`]: its bodies are in memory, so that each request can be sent again.
-pub type Stack<St = MemoryStore> =
-    Etiquette<St, CloneWith<fn(&RequestBody) -> Option<RequestBody>>>;
-
-fn again(body: &RequestBody) -> Option<RequestBody> {
-    Some(body.clone())
-}
-
-/// Builds a [`Client`].
-#[derive(Clone, Debug)]
-pub struct ClientBuilder<St = MemoryStore> {
-    stack: Stack<St>,
-    connect: Settings,
-    times: Times,
-    max_body: u64,
-    max_redirects: usize,
-    #[cfg(feature = "signatures")]
-    sign: Option<crate::SignLayer>,
-    per_address: Option<HostPolicy>,
 }
 
 impl<St: ResponseStore> ClientBuilder<St> {
@@ -218,13 +125,7 @@ impl<St: ResponseStore> ClientBuilder<St> {
     fn with<Other>(self, change: impl FnOnce(Stack<St>) -> Stack<Other>) -> ClientBuilder<Other> {
         ClientBuilder {
             stack: change(self.stack),
-            connect: self.connect,
-            times: self.times,
-            max_body: self.max_body,
-            max_redirects: self.max_redirects,
-            #[cfg(feature = "signatures")]
-            sign: self.sign,
-            per_address: self.per_address,
+            config: self.config,
         }
     }
 
@@ -242,7 +143,7 @@ impl<St: ResponseStore> ClientBuilder<St> {
     /// HTTP proxy, whose address is the only one to be seen, nor for [`Hosts::try_start`].
     #[must_use]
     pub fn per_address(mut self, policy: HostPolicy) -> Self {
-        self.per_address = Some(policy);
+        self.config.per_address = Some(policy);
         self
     }
 
@@ -255,49 +156,49 @@ impl<St: ResponseStore> ClientBuilder<St> {
         Fut: Future<Output = Result<Vec<IpAddr>, BoxError>> + Send + 'static,
     {
         let resolve = move |name| Box::pin(resolve(name)) as LookedUp;
-        self.connect.resolver = Some(Resolve(Arc::new(resolve)));
+        self.config.connect.resolver = Some(Resolve(Arc::new(resolve)));
         self
     }
 
     /// How long connecting may take, TLS included; default 10 s.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect.timeout = timeout;
+        self.config.connect.timeout = timeout;
         self
     }
 
     /// How long a response head may take from the start of an attempt, connecting included; default 30 s.
     #[must_use]
     pub fn head_timeout(mut self, timeout: Duration) -> Self {
-        self.times.head = timeout;
+        self.config.timeouts.head = timeout;
         self
     }
 
     /// How long a site may be silent within a body; default 30 s. A caller who does not read is no silence.
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.times.idle = timeout;
+        self.config.timeouts.idle = timeout;
         self
     }
 
     /// How long an attempt may take from its start to the end of the body; default 5 min.
     #[must_use]
     pub fn total_timeout(mut self, timeout: Duration) -> Self {
-        self.times.total = timeout;
+        self.config.timeouts.total = timeout;
         self
     }
 
     /// The most bytes of a body after decompression; default 64 MiB.
     #[must_use]
     pub fn max_body(mut self, bytes: u64) -> Self {
-        self.max_body = bytes;
+        self.config.max_body = bytes;
         self
     }
 
     /// How many redirects are followed; default 10. One more is an error. With 0 every redirect is handed on as it is.
     #[must_use]
     pub fn max_redirects(mut self, redirects: usize) -> Self {
-        self.max_redirects = redirects;
+        self.config.max_redirects = redirects;
         self
     }
 
@@ -305,14 +206,14 @@ impl<St: ResponseStore> ClientBuilder<St> {
     #[must_use]
     pub fn resolve(mut self, host: &str, port: u16, address: IpAddr) -> Self {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
-        self.connect.resolve.insert((host, port), address);
+        self.config.connect.resolve.insert((host, port), address);
         self
     }
 
     /// Trusts a root certificate, in DER, beside the built-in ones.
     #[must_use]
     pub fn root_certificate(mut self, der: Vec<u8>) -> Self {
-        self.connect.roots.push(CertificateDer::from(der));
+        self.config.connect.roots.push(CertificateDer::from(der));
         self
     }
 
@@ -321,8 +222,8 @@ impl<St: ResponseStore> ClientBuilder<St> {
     #[cfg(feature = "signatures")]
     #[cfg_attr(docsrs, doc(cfg(feature = "signatures")))]
     #[must_use]
-    pub fn sign(mut self, layer: crate::SignLayer) -> Self {
-        self.sign = Some(layer);
+    pub fn sign(mut self, layer: SignLayer) -> Self {
+        self.config.sign = Some(layer);
         self
     }
 
@@ -331,7 +232,7 @@ impl<St: ResponseStore> ClientBuilder<St> {
     /// what is refused is [`Refusal::Address`](crate::Refusal::Address). It cannot hold behind another HTTP proxy.
     #[must_use]
     pub fn public_addresses_only(mut self, only: bool) -> Self {
-        self.connect.public_only = only;
+        self.config.connect.public_only = only;
         self
     }
 
@@ -340,29 +241,29 @@ impl<St: ResponseStore> ClientBuilder<St> {
     /// # Errors
     /// When a root certificate cannot be read.
     pub fn build(mut self) -> Result<Client, Error> {
-        self.connect.by_address = self.per_address.is_some();
-        let connector = Connector::new(self.connect.clone()).map_err(Error::new)?;
-        if let (Some(policy), Some(names)) = (self.per_address.take(), connector.names()) {
+        self.config.connect.by_address = self.config.per_address.is_some();
+        let connector = Connector::new(self.config.connect.clone()).map_err(Error::new)?;
+        if let (Some(policy), Some(names)) = (self.config.per_address.take(), connector.names()) {
             let names = Arc::new(names.clone());
-            self.stack = self.stack.second(|hosts| {
+            self.stack = self.stack.address_budget(|hosts| {
                 let shared = Hosts::builder()
                     .policy(policy)
                     .clock(Arc::clone(hosts.clock()))
-                    .scope("address");
-                Second::new(shared.build(), names)
+                    .event_scope("address");
+                AddressBudget::new(shared.build(), names)
             });
         }
         let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(90))
             .build::<_, RequestBody>(connector);
-        Ok(self.over(KeepToAddress(http)))
+        Ok(self.over(http))
     }
 
     /// How connections are made.
     #[cfg(test)]
-    pub(super) fn settings(&self) -> &Settings {
-        &self.connect
+    pub(super) fn settings(&self) -> &ConnectConfig {
+        &self.config.connect
     }
 
     /// The client with `http` under its layers.
@@ -378,19 +279,21 @@ impl<St: ResponseStore> ClientBuilder<St> {
         ResBody: Body<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
-        let http = Addresses::new(http, self.connect.public_only);
+        let http = Attempt::new(http, self.config.timeouts, self.config.connect.public_only);
         #[cfg(feature = "signatures")]
-        let http = crate::sign::Sign::optional(http, self.sign);
-        let stack = self.stack.service(Limits::new(http, self.times));
-        let service = if self.max_redirects == 0 {
+        let http = self
+            .config
+            .sign
+            .unwrap_or_else(SignLayer::unsigned)
+            .layer(http);
+        let stack = self.stack.service(http);
+        let service = if self.config.max_redirects == 0 {
             BoxedService::new(Decompression::new(stack))
         } else {
-            let redirects = FollowRedirect::with_policy(stack, Redirects::new(self.max_redirects));
+            let redirects =
+                FollowRedirect::with_policy(stack, Redirects::new(self.config.max_redirects));
             BoxedService::new(Decompression::new(redirects))
         };
-        Client {
-            service,
-            max_body: self.max_body,
-        }
+        Client::with_service(service, self.config.max_body)
     }
 }

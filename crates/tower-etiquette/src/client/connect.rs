@@ -1,7 +1,6 @@
 //! Connecting: name resolution with overrides, TCP, TLS, all within one time.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -18,12 +17,13 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use tower_service::Service;
 
-use super::names::{HeldNames, LocateError, Lookup, Resolve};
+use super::error::ConnectError;
+use super::names::{HeldNames, Lookup, Resolve};
 use crate::BoxError;
 
 /// What the connector is made from.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct ConnectConfig {
     /// Host and port to the address that is connected to in their place.
     pub(super) resolve: HashMap<(String, u16), IpAddr>,
     pub(super) roots: Vec<CertificateDer<'static>>,
@@ -34,26 +34,6 @@ pub(super) struct Settings {
     /// Whether names are held to one address.
     pub(super) by_address: bool,
 }
-
-/// A connection could not be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub(super) enum ConnectError {
-    TimedOut,
-    /// The host has addresses, but none that may be asked.
-    NotPublic(IpAddr),
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut => f.write_str("no connection in time"),
-            Self::NotPublic(address) => write!(f, "{address} is no public address"),
-        }
-    }
-}
-
-impl std::error::Error for ConnectError {}
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 
@@ -68,11 +48,11 @@ pub(super) struct Connector {
 impl Connector {
     /// # Errors
     /// When a root certificate cannot be read.
-    pub(super) fn new(settings: Settings) -> Result<Self, BoxError> {
+    pub(super) fn new(config: ConnectConfig) -> Result<Self, BoxError> {
         let mut roots = RootCertStore {
             roots: webpki_roots::TLS_SERVER_ROOTS.into(),
         };
-        for certificate in settings.roots {
+        for certificate in config.roots {
             roots.add(certificate)?;
         }
         // The provider is named: with two of them in one build, rustls would panic at the first handshake.
@@ -81,11 +61,11 @@ impl Connector {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let lookup = Lookup::new(settings.resolver, settings.public_only);
-        let resolve = Arc::new(settings.resolve);
-        let names = settings
+        let lookup = Lookup::new(config.resolver, config.public_only);
+        let resolve = Arc::new(config.resolve);
+        let names = config
             .by_address
-            .then(|| HeldNames::new(lookup.clone(), Arc::clone(&resolve), settings.timeout));
+            .then(|| HeldNames::new(lookup.clone(), Arc::clone(&resolve), config.timeout));
         let mut tcp = HttpConnector::new_with_resolver(Resolver {
             lookup: lookup.clone(),
             names: names.clone(),
@@ -104,7 +84,7 @@ impl Connector {
             .enable_all_versions();
         Ok(Self {
             inner: inner.wrap_connector(redirected),
-            timeout: settings.timeout,
+            timeout: config.timeout,
             names,
         })
     }
@@ -222,10 +202,7 @@ impl Service<Name> for Resolver {
         let Self { lookup, names } = self.clone();
         Box::pin(async move {
             let found = match names {
-                Some(names) => {
-                    let held = names.of_name(name.as_str()).await;
-                    vec![held.map_err(LocateError::into_connect_error)?]
-                }
+                Some(names) => vec![names.of_name(name.as_str()).await?],
                 None => lookup.look_up(name.as_str().to_owned()).await?,
             };
             // The connector puts the port in.

@@ -2,6 +2,8 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::{BoxError, Refusal};
 
@@ -31,7 +33,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the request got no response")
+        f.write_str("no response to the request")
     }
 }
 
@@ -58,15 +60,74 @@ impl StdError for Error {
 
 /// More redirects than the client follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooManyRedirects;
+pub(super) struct TooManyRedirects {
+    pub(super) max: usize,
+}
 
 impl fmt::Display for TooManyRedirects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("more redirects than this client follows")
+        write!(f, "more than {} redirects", self.max)
     }
 }
 
 impl StdError for TooManyRedirects {}
+
+/// An attempt took longer than one of its timeouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimedOut {
+    Head,
+    Idle,
+    Total,
+}
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Head => "timed out before the response head",
+            Self::Idle => "timed out within the response body",
+            Self::Total => "timed out before the end of the response",
+        })
+    }
+}
+
+impl StdError for TimedOut {}
+
+/// A connection could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub(super) enum ConnectError {
+    /// It took longer than the timeout.
+    TimedOut,
+    /// The host has addresses, but none that may be asked.
+    NotPublic(IpAddr),
+    /// The name has no address.
+    NoAddress,
+    /// The lookup of the name failed, a moment ago.
+    LookupFailed(Arc<str>),
+    /// The lookup of the name took longer than the timeout.
+    LookupTimedOut,
+}
+
+impl ConnectError {
+    pub(super) fn of_lookup(error: &BoxError) -> Self {
+        let known = error.downcast_ref().cloned();
+        known.unwrap_or_else(|| Self::LookupFailed(error.to_string().into()))
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("the connection timed out"),
+            Self::NotPublic(address) => write!(f, "{address} is not a public address"),
+            Self::NoAddress => f.write_str("the name has no address"),
+            Self::LookupFailed(why) => write!(f, "name lookup failed: {why}"),
+            Self::LookupTimedOut => f.write_str("the name lookup timed out"),
+        }
+    }
+}
+
+impl StdError for ConnectError {}
 
 #[cfg(test)]
 mod tests {
@@ -81,10 +142,7 @@ mod tests {
         let error = Error::new(refusal.clone().into());
         assert_eq!(Refusal::find(&error), Some(&refusal));
         assert!(format!("{error:?}").contains("no scheme"), "{error:?}");
-        let other = Error::new(TooManyRedirects.into());
-        assert_eq!(
-            format!("{other:?}"),
-            "more redirects than this client follows"
-        );
+        let other = Error::new(TooManyRedirects { max: 10 }.into());
+        assert_eq!(format!("{other:?}"), "more than 10 redirects");
     }
 }

@@ -39,17 +39,21 @@
 //! Waiting for a host's budget or for the end of a pause counts for none of them: it is bounded by the `max_wait` of
 //! [`Hosts`](crate::Hosts), and a longer wait is refused at once with the instant to come back at.
 
-mod address;
+mod attempt;
 mod body;
 mod builder;
 mod connect;
 mod error;
-mod limits;
+mod future;
 mod names;
 mod redirect;
+mod service;
 #[cfg(test)]
 mod tests;
+mod timed_body;
 
 pub use body::{BodyError, RequestBody, ResponseBody};
-pub use builder::{Client, ClientBuilder, ClientFuture, Stack};
+pub use builder::{ClientBuilder, Stack};
 pub use error::Error;
+pub use future::ClientFuture;
+pub use service::Client;

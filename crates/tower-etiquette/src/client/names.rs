@@ -5,28 +5,23 @@
 //! connection that fails moves the name on to its next address.
 
 use std::collections::HashMap;
-use std::error::Error;
-use std::fmt;
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use etiquette_core::decide::address::{self, AddressRefused};
 use etiquette_core::{Origin, Refusal};
-use http::{Request, Response};
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
-use hyper_util::client::legacy::connect::{CaptureConnection, HttpInfo, capture_connection};
-use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::connect::ConnectError;
+use super::error::ConnectError;
 use crate::BoxError;
-use crate::ext::AtAddress;
-use crate::hosts::{Locate, Located};
+use crate::hosts::{AddressResolver, ResolvedAddress};
+use crate::lock::lock;
+use crate::macros::opaque_debug;
 
 /// How long a look-up counts.
 const FRESH: Duration = Duration::from_secs(300);
@@ -63,7 +58,7 @@ impl Lookup {
             self.admit(*address)?;
         }
         if addresses.is_empty() {
-            return Err(LocateError::NoAddress.into());
+            return Err(ConnectError::NoAddress.into());
         }
         Ok(addresses)
     }
@@ -95,56 +90,7 @@ impl Resolve {
     }
 }
 
-impl fmt::Debug for Resolve {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolve").finish_non_exhaustive()
-    }
-}
-
-/// A name leads nowhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub(super) enum LocateError {
-    /// It has no address.
-    NoAddress,
-    /// It has addresses, but none that may be asked.
-    NotPublic(IpAddr),
-    /// The look-up failed, a moment ago.
-    Failed(Arc<str>),
-    /// The look-up took too long.
-    TimedOut,
-}
-
-impl LocateError {
-    fn of(error: &BoxError) -> Self {
-        match (error.downcast_ref(), error.downcast_ref()) {
-            (Some(Self::NoAddress), _) => Self::NoAddress,
-            (_, Some(ConnectError::NotPublic(address))) => Self::NotPublic(*address),
-            _ => Self::Failed(error.to_string().into()),
-        }
-    }
-
-    /// As a connection that is not made says it.
-    pub(super) fn into_connect_error(self) -> BoxError {
-        match self {
-            Self::NotPublic(address) => ConnectError::NotPublic(address).into(),
-            other => other.into(),
-        }
-    }
-}
-
-impl fmt::Display for LocateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoAddress => f.write_str("the host has no address"),
-            Self::NotPublic(address) => write!(f, "{address} is no public address"),
-            Self::Failed(why) => write!(f, "the host could not be looked up: {why}"),
-            Self::TimedOut => f.write_str("the host could not be looked up in time"),
-        }
-    }
-}
-
-impl Error for LocateError {}
+opaque_debug!(Resolve);
 
 /// The addresses that names are held to.
 #[derive(Clone)]
@@ -166,7 +112,7 @@ struct Names {
 
 struct Held {
     /// What the name leads to; the first is the one that it is held to.
-    addresses: Result<Vec<IpAddr>, LocateError>,
+    addresses: Result<Vec<IpAddr>, ConnectError>,
     looked_up: Instant,
     used: Instant,
 }
@@ -186,21 +132,21 @@ impl HeldNames {
     }
 
     /// The address that a name is held to.
-    pub(super) async fn of_name(&self, name: &str) -> Result<IpAddr, LocateError> {
+    pub(super) async fn of_name(&self, name: &str) -> Result<IpAddr, ConnectError> {
         if let Some(known) = self.known(name) {
             return known;
         }
         let lookup = self.0.lookup.look_up(name.to_owned());
         let found = match tokio::time::timeout(self.0.timeout, lookup).await {
             Ok(Ok(found)) => Ok(found),
-            Ok(Err(error)) => Err(LocateError::of(&error)),
-            Err(_) => Err(LocateError::TimedOut),
+            Ok(Err(error)) => Err(ConnectError::of_lookup(&error)),
+            Err(_) => Err(ConnectError::LookupTimedOut),
         };
         self.hold(name, found)
     }
 
     /// What is known of a name, if that still counts.
-    fn known(&self, name: &str) -> Option<Result<IpAddr, LocateError>> {
+    fn known(&self, name: &str) -> Option<Result<IpAddr, ConnectError>> {
         let now = Instant::now();
         let mut names = self.names();
         let held = names.held.get_mut(name)?;
@@ -219,13 +165,13 @@ impl HeldNames {
     fn hold(
         &self,
         name: &str,
-        found: Result<Vec<IpAddr>, LocateError>,
-    ) -> Result<IpAddr, LocateError> {
+        found: Result<Vec<IpAddr>, ConnectError>,
+    ) -> Result<IpAddr, ConnectError> {
         let now = Instant::now();
         let mut names = self.names();
         names.sweep(now);
         let held = names.held.entry(name.to_owned()).or_insert(Held {
-            addresses: Err(LocateError::NoAddress),
+            addresses: Err(ConnectError::NoAddress),
             looked_up: now,
             used: now,
         });
@@ -268,7 +214,7 @@ impl HeldNames {
     }
 
     fn names(&self) -> MutexGuard<'_, Names> {
-        self.0.names.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.names)
     }
 }
 
@@ -282,16 +228,16 @@ impl Names {
 }
 
 impl Held {
-    fn address(&self) -> Result<IpAddr, LocateError> {
+    fn address(&self) -> Result<IpAddr, ConnectError> {
         match &self.addresses {
-            Ok(addresses) => addresses.first().copied().ok_or(LocateError::NoAddress),
+            Ok(addresses) => addresses.first().copied().ok_or(ConnectError::NoAddress),
             Err(error) => Err(error.clone()),
         }
     }
 }
 
-impl Locate for HeldNames {
-    fn locate(&self, origin: &Origin, contact: Option<Arc<str>>) -> Located {
+impl AddressResolver for HeldNames {
+    fn resolve(&self, origin: &Origin, contact: Option<Arc<str>>) -> ResolvedAddress {
         let host = origin.host();
         let literal = host.trim_matches(['[', ']']).parse().ok();
         let set = self.0.set.get(&(host.to_owned(), origin.port())).copied();
@@ -304,7 +250,7 @@ impl Locate for HeldNames {
                 .of_name(origin.host())
                 .await
                 .map_err(|error| match error {
-                    LocateError::NotPublic(address) => {
+                    ConnectError::NotPublic(address) => {
                         let leaf = AddressRefused::new(Some(origin), address, contact);
                         Refusal::from(leaf).into()
                     }
@@ -314,68 +260,7 @@ impl Locate for HeldNames {
     }
 }
 
-impl fmt::Debug for HeldNames {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldNames").finish_non_exhaustive()
-    }
-}
-
-/// Lets go of connections that lead elsewhere than to the address in whose budget a request is: after a name has moved,
-/// the pool may still have one to where it was.
-#[derive(Clone, Debug)]
-pub(super) struct KeepToAddress<S>(pub(super) S);
-
-impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for KeepToAddress<S>
-where
-    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
-{
-    type Response = Response<ResBody>;
-    type Error = S::Error;
-    type Future = KeptFuture<S::Future>;
-
-    fn poll_ready(&mut self, task: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(task)
-    }
-
-    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        let address = request.extensions().get().copied();
-        let kept = address.map(|AtAddress(address)| (address, capture_connection(&mut request)));
-        KeptFuture {
-            response: self.0.call(request),
-            kept,
-        }
-    }
-}
-
-pin_project! {
-    /// Waits for a response head.
-    pub(super) struct KeptFuture<F> {
-        #[pin]
-        response: F,
-        kept: Option<(IpAddr, CaptureConnection)>,
-    }
-}
-
-impl<F, ResBody, E> Future for KeptFuture<F>
-where
-    F: Future<Output = Result<Response<ResBody>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
-        let response = ready!(this.response.poll(task));
-        if let (Ok(response), Some((address, connection))) = (&response, this.kept) {
-            let reached = response.extensions().get::<HttpInfo>();
-            if reached.is_some_and(|reached| reached.remote_addr().ip() != *address)
-                && let Some(connection) = &*connection.connection_metadata()
-            {
-                connection.poison();
-            }
-        }
-        Poll::Ready(response)
-    }
-}
+opaque_debug!(HeldNames);
 
 #[cfg(test)]
 mod tests {
@@ -456,16 +341,16 @@ mod tests {
         let addresses = book.addresses(true);
         assert_eq!(
             addresses.of_name("a.example").await,
-            Err(LocateError::NoAddress)
+            Err(ConnectError::NoAddress)
         );
         book.says(&["1.1.1.1", "10.0.0.1"]);
         assert_eq!(
             addresses.of_name("a.example").await,
-            Err(LocateError::NoAddress)
+            Err(ConnectError::NoAddress)
         );
         assert_eq!(book.asked(), 1);
         tokio::time::advance(FAILED).await;
-        let private = LocateError::NotPublic(at("10.0.0.1"));
+        let private = ConnectError::NotPublic(at("10.0.0.1"));
         assert_eq!(addresses.of_name("a.example").await, Err(private));
         tokio::time::advance(FAILED).await;
         book.says(&["1.1.1.1"]);
@@ -481,7 +366,7 @@ mod tests {
         tokio::time::advance(FORGOTTEN).await;
         assert_eq!(
             addresses.of_name("a.example").await,
-            Err(LocateError::NoAddress)
+            Err(ConnectError::NoAddress)
         );
     }
 
@@ -507,7 +392,7 @@ mod tests {
         let addresses = book.addresses(false);
         let locate = async |uri: &str| {
             let origin = Origin::of(&uri.parse().unwrap()).unwrap();
-            addresses.locate(&origin, None).await.unwrap()
+            addresses.resolve(&origin, None).await.unwrap()
         };
         assert_eq!(locate("http://set.example/").await, at("192.0.2.80"));
         assert_eq!(locate("http://192.0.2.7:8080/").await, at("192.0.2.7"));

@@ -1,17 +1,19 @@
 //! Redirects outside the stack: each hop is a request of its own to the layers below.
 
-use http::{Request, Uri};
+use http::Request;
 use tower_http::follow_redirect::policy::{Action, Attempt, FilterCredentials, Policy};
 
 use super::body::RequestBody;
 use super::error::TooManyRedirects;
-use crate::ext::{Context, Visit};
-use crate::{BoxError, Origin, Purpose};
+use crate::context::Context;
+use crate::redirect::is_http;
+use crate::{BoxError, Purpose, Visit};
 
 /// Follows a bounded number of redirects, drops credentials on the way to another origin, and lets all hops share one
 /// visit.
 #[derive(Clone, Debug)]
 pub(super) struct Redirects {
+    max: usize,
     left: usize,
     credentials: FilterCredentials,
 }
@@ -22,6 +24,7 @@ impl Redirects {
             .allow_extension::<Purpose>()
             .allow_extension::<Context>();
         Self {
+            max,
             left: max,
             credentials,
         }
@@ -31,11 +34,11 @@ impl Redirects {
 impl Policy<RequestBody, BoxError> for Redirects {
     fn redirect(&mut self, attempt: &Attempt<'_>) -> Result<Action, BoxError> {
         // A target that is no http or https URL is handed on with the redirect that named it.
-        if !followable(attempt.location()) {
+        if !is_http(attempt.location()) {
             return Ok(Action::Stop);
         }
         let Some(left) = self.left.checked_sub(1) else {
-            return Err(TooManyRedirects.into());
+            return Err(TooManyRedirects { max: self.max }.into());
         };
         self.left = left;
         Policy::<RequestBody, BoxError>::redirect(&mut self.credentials, attempt)
@@ -52,8 +55,4 @@ impl Policy<RequestBody, BoxError> for Redirects {
     fn clone_body(&self, body: &RequestBody) -> Option<RequestBody> {
         Some(body.clone())
     }
-}
-
-fn followable(uri: &Uri) -> bool {
-    Origin::of(uri).is_ok()
 }

@@ -10,7 +10,8 @@ use http_body_util::Full;
 use hyper_util::rt::TokioExecutor;
 use tower::{ServiceExt, service_fn};
 
-use super::connect::{ConnectError, Connector};
+use super::connect::Connector;
+use super::error::ConnectError;
 use super::{Client, ClientBuilder, RequestBody};
 use crate::{Body, BoxError, BoxedService, HostPolicy, Hosts, Identity};
 
@@ -75,14 +76,14 @@ fn builder() -> ClientBuilder {
     Client::builder(identity()).hosts(Hosts::new(policy))
 }
 
-fn answer(status: u16, location: Option<&str>, body: &str) -> Response<Body> {
-    let mut answer = Response::new(Body::new(Full::<Bytes>::from(body.to_owned())));
-    *answer.status_mut() = status.try_into().unwrap();
+fn respond(status: u16, location: Option<&str>, body: &str) -> Response<Body> {
+    let mut response = Response::new(Body::new(Full::<Bytes>::from(body.to_owned())));
+    *response.status_mut() = status.try_into().unwrap();
     if let Some(location) = location {
         let location = location.parse().unwrap();
-        answer.headers_mut().insert(LOCATION, location);
+        response.headers_mut().insert(LOCATION, location);
     }
-    answer
+    response
 }
 
 /// What `serve` answers; where it gives nothing, a connection is made as the settings of `builder` have it.
@@ -97,7 +98,7 @@ fn over(
         let (served, http) = (serve(&request), http.clone());
         async move {
             match served {
-                Some(answer) => Ok::<_, BoxError>(answer),
+                Some(response) => Ok::<_, BoxError>(response),
                 None => http.oneshot(request).await,
             }
         }
@@ -168,7 +169,7 @@ async fn nor_is_one_that_a_redirect_leads_to() {
         let client = over(builder().public_addresses_only(true), move |request| {
             let here = request.uri().host() == Some("site.example");
             let location = (request.uri().path() == "/").then_some(target.as_str());
-            here.then(|| answer(if location.is_some() { 302 } else { 404 }, location, ""))
+            here.then(|| respond(if location.is_some() { 302 } else { 404 }, location, ""))
         });
         refused(&client, "http://site.example/").await;
     }
@@ -183,7 +184,7 @@ async fn nor_is_one_that_a_robots_txt_redirects_to() {
             (request.uri().host() == Some("site.example")).then(|| {
                 assert_eq!(request.uri().path(), "/robots.txt");
                 *seen.lock().unwrap() += 1;
-                answer(302, Some(&target), "")
+                respond(302, Some(&target), "")
             })
         });
         // The site was asked, and its redirect leads nowhere: it is not asked again for each page.
@@ -209,7 +210,7 @@ async fn a_name_that_leads_elsewhere_later_is_asked_at_once() {
                         let address = "10.0.0.1".parse().unwrap();
                         return Err(BoxError::from(ConnectError::NotPublic(address)));
                     }
-                    Ok(answer(200, None, ""))
+                    Ok(respond(200, None, ""))
                 }
             }));
     let start = tokio::time::Instant::now();
@@ -262,11 +263,11 @@ mod signed {
             let again = seen.iter().any(|(other, _)| other == uri);
             seen.push((uri.clone(), request.headers().clone()));
             Ok(match (uri.host(), uri.path()) {
-                (_, "/robots.txt") => answer(200, None, ""),
-                (Some("site.example"), _) => answer(302, Some("https://other.example/page"), ""),
-                _ if again => answer(200, None, "a page"),
+                (_, "/robots.txt") => respond(200, None, ""),
+                (Some("site.example"), _) => respond(302, Some("https://other.example/page"), ""),
+                _ if again => respond(200, None, "a page"),
                 _ => {
-                    let mut busy = answer(429, None, "");
+                    let mut busy = respond(429, None, "");
                     busy.headers_mut().insert(RETRY_AFTER, 1.into());
                     busy
                 }
@@ -287,8 +288,8 @@ mod signed {
                 builder = builder.sign(SignLayer::new(signer.clone().nonce(true)));
             }
             let client = builder.over(service_fn(move |request: Request<RequestBody>| {
-                let answer = site(&request);
-                async move { answer }
+                let response = site(&request);
+                async move { response }
             }));
             let start = "http://site.example/".parse().unwrap();
             let grant = Session::new().grant(&start).unwrap();

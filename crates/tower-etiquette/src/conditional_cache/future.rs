@@ -13,43 +13,32 @@ use crate::BoxError;
 /// The future of [`ConditionalCache`](super::ConditionalCache).
 ///
 /// # Cancel safety
-/// Dropping it ends its request to the inner service, unless another caller waits for the same answer: it then goes on
+/// Dropping it ends its request to the inner service, unless another caller waits for the same response: it then goes on
 /// with that one. Nothing is stored that has not come to its end.
-pub struct ResponseFuture<B> {
-    state: State<B>,
+pub struct ResponseFuture(State);
+
+type Output = Result<Response<ResponseBody>, BoxError>;
+
+enum State {
+    Ready(Option<Box<Response<ResponseBody>>>),
+    Waiting(Pin<Box<dyn Future<Output = Output> + Send>>),
 }
 
-type Waiting<B> = Pin<Box<dyn Future<Output = Result<Response<ResponseBody<B>>, BoxError>> + Send>>;
-
-enum State<B> {
-    Ready(Option<Box<Response<ResponseBody<B>>>>),
-    Waiting(Waiting<B>),
-}
-
-impl<B> ResponseFuture<B> {
-    pub(super) fn ready(response: Response<ResponseBody<B>>) -> Self {
-        Self {
-            state: State::Ready(Some(Box::new(response))),
-        }
+impl ResponseFuture {
+    pub(super) fn ready(response: Response<ResponseBody>) -> Self {
+        Self(State::Ready(Some(Box::new(response))))
     }
 
-    pub(super) fn waiting(
-        work: impl Future<Output = Result<Response<ResponseBody<B>>, BoxError>> + Send + 'static,
-    ) -> Self {
-        Self {
-            state: State::Waiting(Box::pin(work)),
-        }
+    pub(super) fn waiting(work: impl Future<Output = Output> + Send + 'static) -> Self {
+        Self(State::Waiting(Box::pin(work)))
     }
 }
 
-// The body inside is handed on by value, never pinned here.
-impl<B> Unpin for ResponseFuture<B> {}
+impl Future for ResponseFuture {
+    type Output = Output;
 
-impl<B> Future for ResponseFuture<B> {
-    type Output = Result<Response<ResponseBody<B>>, BoxError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.state {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
+        match &mut self.0 {
             State::Ready(response) => {
                 let response = response.take().expect("polled after its end");
                 Poll::Ready(Ok(*response))
@@ -59,7 +48,7 @@ impl<B> Future for ResponseFuture<B> {
     }
 }
 
-impl<B> fmt::Debug for ResponseFuture<B> {
+impl fmt::Debug for ResponseFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }

@@ -1,23 +1,23 @@
-//! Repeated reads cost the site nothing: fresh copies answer, stale ones are asked for conditionally.
+//! Repeated reads cost the site nothing: fresh responses come from the store, stale ones are validated (RFC 9111).
 //!
 //! A site operator sees one request where twenty callers ask at once, and 304s where a client comes back.
 //!
-//! **Defaults.** A private cache (RFC 9111) in memory, 64 MiB in all and 4 MiB for one body; 16 variants for one URL;
-//! no guessed lifetimes, so that what states none is asked for each time, conditionally; a day of grace when the origin
-//! does not answer at all and the response does not forbid it; 64 validations in the background at once.
+//! **Defaults.** A private cache in memory, 64 MiB in all and 4 MiB for one body; 16 variants for one URL; no estimated
+//! lifetimes, so that a response that states none is validated each time; a day of stale responses when the origin does
+//! not respond at all and the response does not forbid it; 64 validations in the background at once.
 //!
-//! What a person asked for ([`Purpose::UserFetch`](crate::Purpose::UserFetch)) is kept for the session of that person
+//! What a person asked for ([`Purpose::UserFetch`](crate::Purpose::UserFetch)) is stored for the session of that person
 //! only. People who ask for one URL at the same time share one request where nothing tells them apart: no Cookie and no
-//! Authorization on the request, and an answer that is neither `private` nor `no-store` and sets no cookie.
+//! Authorization on the request, and a response that is neither `private` nor `no-store` and sets no cookie.
 //!
-//! Bodies are handed on as they come. As much of a body is held as may be stored; one that breaks off, or is dropped
-//! before its end, is not stored. One that is larger passes through; a store that takes bodies in pieces gets it as it
-//! comes, up to the store's own limit, and later gives it back piece by piece. If the store loses it meanwhile, the
-//! answer breaks off.
+//! Bodies are handed on as they come. As much of a body is held as may be stored; one that ends early, or is dropped
+//! before its end, is not stored. One that is larger passes through; a store that takes bodies in chunks gets it as it
+//! comes, up to the store's own limit, and later gives it back chunk by chunk. If the store loses it meanwhile, the
+//! response body ends with an error.
 //!
-//! Parts are stored too, put together where one strong tag says that they are of one version, and never handed out for a
-//! whole: who wants the whole costs the site what is missing. A request that selects none of the stored variants asks
-//! with all of their tags at once which one fits (RFC 9111, 4.1), unless they were given to somebody by name.
+//! Partial responses are stored too, combined where one strong tag says that they are of one version, and never served
+//! for the whole: who wants the whole costs the site what is missing. A request that selects none of the stored variants
+//! asks with all of their tags at once which one fits (RFC 9111, 4.1), unless they were given to somebody by name.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -44,45 +44,36 @@
 //! ```
 //!
 //! **Without bodies.** A caller with a database of its own switches on
-//! [`ConditionalCacheLayer::validators_only`]: validators alone are kept, and what it has had before comes as a 304.
+//! [`ConditionalCacheLayer::validators_only`]: validators alone are stored, and what it has had before comes as a 304.
 //!
 //! **Order.** Above it: User-Agent and Accept, so that Vary is judged on the headers that are sent; robots, so that a
-//! page that became disallowed is not answered from here. Below it: Retry-After and the host budget, which a fresh
-//! answer does not touch.
+//! page that became disallowed is not served from here. Below it: Retry-After and the host budget, which a fresh
+//! response does not touch.
 //!
 //! **Errors.** [`Refusal::NotStored`](crate::Refusal::NotStored) when the caller said `only-if-cached` and nothing
 //! usable is stored; else the errors of the inner service. A failing store never fails a request.
+//!
+//! **A request's way.** `service` looks into the store (`store`), selects what satisfies the request (`lookup`), joins
+//! another caller's request (`singleflight`) or makes one (`origin`), and hands on the body while it is stored (`body`).
 
-mod answer;
-mod around;
-mod arrived;
 mod background;
 mod body;
-mod consider;
-mod fetch;
-mod flights;
+mod config;
+mod context;
+mod delivery;
 mod future;
-mod head_only;
-mod keep;
 mod layer;
-mod memory;
-mod parts;
-#[cfg(test)]
-mod parts_tests;
-mod pieces;
-#[cfg(test)]
-mod pieces_tests;
-mod scope;
-mod serve;
+mod lookup;
+mod origin;
 mod service;
-mod stream;
+mod singleflight;
+mod store;
 #[cfg(test)]
 mod tests;
-mod variants;
 
 pub use body::ResponseBody;
 pub use etiquette_core::decide::cache_policy::{CacheStatus, Forward, Heuristic};
 pub use future::ResponseFuture;
 pub use layer::ConditionalCacheLayer;
-pub use memory::MemoryStore;
 pub use service::ConditionalCache;
+pub use store::MemoryStore;

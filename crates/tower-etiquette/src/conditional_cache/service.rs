@@ -1,88 +1,61 @@
-//! [`ConditionalCache`]: what the store answers at once, what it may answer later, and what only passes.
+//! [`ConditionalCache`]: a request's way, from the lookup to the response.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use etiquette_core::decide::cache_policy::{
-    CacheStatus, Exchange, Forward, StaleAllowed, Storing, invalidates, is_for_the_origin,
-};
-use etiquette_core::store::{ResponseKey, ResponseStore};
+use etiquette_core::decide::cache_policy::is_for_the_origin;
+use etiquette_core::store::{ResponseKey, ResponseStore, Variant};
+use etiquette_core::vocabulary::refusal::NotStored;
+use etiquette_core::{Origin, Refusal};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body;
+use tower_layer::Layer;
 use tower_service::Service;
 
-use super::answer::answer;
-use super::background::Background;
 use super::body::ResponseBody;
-use super::consider::{Step, ask_as_owner, consider};
-use super::fetch::{Fetch, Hints, exchange};
-use super::flights::{Landed, Ticket};
+use super::config::CacheConfig;
+use super::context::CacheContext;
 use super::future::ResponseFuture;
-use super::layer::{ConditionalCacheLayer, Shared};
-use super::memory::MemoryStore;
-use super::pieces::StoredBody;
-use super::scope::Scope;
-use super::serve::{Site, serve};
-use crate::events::{self, Event};
-use crate::ext::Context as RequestContext;
-use crate::ready::ready;
+use super::layer::ConditionalCacheLayer;
+use super::lookup::Plan;
+use super::origin::{
+    Fetch, InnerService, Upstream, forward, forward_head, revalidate_in_background,
+};
+use super::store::MemoryStore;
+use crate::context::Context as RequestContext;
+use crate::events;
+use crate::macros::{inner_accessors, service_constructors};
 use crate::{BoxError, Facts};
 
 /// The service of [`ConditionalCacheLayer`].
+#[derive(Debug)]
 pub struct ConditionalCache<S, St = MemoryStore> {
     pub(super) inner: S,
-    pub(super) shared: Arc<Shared<St>>,
-    pub(super) background: Arc<Background>,
+    pub(super) config: Arc<CacheConfig<St>>,
 }
 
-impl<S> ConditionalCache<S> {
-    /// A private cache in memory around `inner`.
-    #[must_use]
-    pub fn new(inner: S) -> Self {
-        tower_layer::Layer::layer(&ConditionalCacheLayer::new(), inner)
+inner_accessors!(ConditionalCache<S, St>);
+
+impl<S, St> Layer<S> for ConditionalCacheLayer<St> {
+    type Service = ConditionalCache<S, St>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let config = Arc::clone(&self.config);
+        ConditionalCache { inner, config }
     }
 }
 
-impl<S, St> ConditionalCache<S, St> {
-    /// The inner service.
-    #[must_use]
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// The inner service, to change it.
-    pub fn get_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
-    /// Gives the inner service back.
-    #[must_use]
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
-}
+service_constructors!(ConditionalCache, ConditionalCacheLayer);
 
 impl<S: Clone, St> Clone for ConditionalCache<S, St> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
-            shared: Arc::clone(&self.shared),
-            background: Arc::clone(&self.background),
+            config: Arc::clone(&self.config),
         }
-    }
-}
-
-impl<S: fmt::Debug, St: fmt::Debug> fmt::Debug for ConditionalCache<S, St> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConditionalCache")
-            .field("inner", &self.inner)
-            .field("policy", &self.shared.policy)
-            .field("store", &self.shared.store)
-            .finish_non_exhaustive()
     }
 }
 
@@ -96,192 +69,145 @@ where
     ResBody: Body + Send + 'static,
     ResBody::Error: Into<BoxError>,
 {
-    type Response = Response<ResponseBody<ResBody>>;
+    type Response = Response<ResponseBody>;
     type Error = BoxError;
-    type Future = ResponseFuture<ResBody>;
+    type Future = ResponseFuture;
 
     /// Always ready: most requests never reach the inner service. One that does waits for it then.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<ReqBody>) -> ResponseFuture<ResBody> {
-        let Some(key) = key_of_answerable(&request) else {
-            return ResponseFuture::waiting(forward(
-                Arc::clone(&self.shared),
-                self.inner.clone(),
-                request,
-            ));
-        };
+    fn call(&mut self, request: Request<ReqBody>) -> ResponseFuture {
+        let cache = &self.config.cache;
+        let key = key_of(&request);
         let (mut parts, body) = request.into_parts();
-        let site = Site {
-            scope: Scope::of(&parts, &self.shared.store),
-            shared: Arc::clone(&self.shared),
-            key,
+        let upstream = || InnerService {
+            service: self.inner.clone(),
+            body: Some(body),
+            clock: Arc::clone(&cache.settings.clock),
         };
-        // Most answers are in memory: they need neither a task switch nor a box.
-        let now = self.shared.clock.now();
-        let found = {
-            let lookup = pin!(site.variants(&parts, &now));
-            match lookup.poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(found) => Some(found),
-                Poll::Pending => None,
+        let Some(key) = key else {
+            return ResponseFuture::waiting(forward(Arc::clone(cache), upstream(), parts));
+        };
+        let context = CacheContext::new(cache, &parts, key);
+        let variants = match look_in_memory(&context, &mut parts) {
+            Ok(response) => {
+                tell(parts.uri.host(), &response);
+                return ResponseFuture::ready(response);
             }
+            Err(variants) => variants,
         };
-        if let Some(variants) = &found
-            && site.callers_keep_bodies()
-        {
-            ask_as_owner(&mut parts, variants);
-        }
-        if let Some(variants) = &found
-            && let Step::Answer {
-                variant,
-                shape,
-                ttl,
-            } = consider(&self.shared, &parts, variants, &now)
-            && (variant.body.is_some() || !shape.needs_body())
-        {
-            let status = CacheStatus::Hit { ttl };
-            let bytes = StoredBody::Whole(variant.body.clone().unwrap_or_default());
-            let response = answer(variant, &shape, bytes, status, &now, Facts::default());
-            tell(parts.uri.host(), Some(status));
-            return ResponseFuture::ready(response.map(ResponseBody::answer));
-        }
-        let background = Arc::clone(&self.background);
-        let inner = self.inner.clone();
+        let (config, upstream) = (Arc::clone(&self.config), upstream());
         ResponseFuture::waiting(async move {
-            let host = parts.uri.host().filter(|_| events::ON).map(str::to_owned);
-            let response = serve(site, &background, inner, parts, body, found).await?;
-            let status = Facts::of(&response).and_then(Facts::cache_status);
-            tell(host.as_deref(), status);
-            Ok(response.map(ResponseBody::answer))
+            let host = events::ENABLED
+                .then(|| parts.uri.host().map(str::to_owned))
+                .flatten();
+            let response = serve(&config, Arc::new(context), upstream, parts, variants).await?;
+            tell(host.as_deref(), &response);
+            Ok(response)
         })
     }
 }
 
-fn tell(host: Option<&str>, status: Option<CacheStatus>) {
-    if let Some(status) = status {
-        events::tell(|| Event::Cached {
-            host: host.unwrap_or_default(),
-            result: events::result_of(status),
-        });
-    }
-}
-
-/// The key under which a request may be answered from the store; `None` when it only passes.
-fn key_of_answerable<B: Body>(request: &Request<B>) -> Option<ResponseKey> {
-    let reads_robots = request
-        .extensions()
-        .get::<RequestContext>()
-        .is_some_and(|context| context.reads_robots_txt);
+/// The key under which a request may be served from the store; `None` when it is only forwarded.
+fn key_of<B: Body>(request: &Request<B>) -> Option<ResponseKey> {
+    let context = request.extensions().get::<RequestContext>();
     let method = request.method();
     let fits = (*method == Method::GET || *method == Method::HEAD)
-        && !reads_robots
+        && !context.is_some_and(|context| context.fetches_robots_txt)
         && request.body().size_hint().exact() == Some(0)
         && !is_for_the_origin(request.headers());
     fits.then(|| ResponseKey::of(request.uri())).flatten()
 }
 
-/// Passes a request on, forgets what its answer invalidates, and stores the answer to a POST that is what a GET of the same
-/// URL would give (RFC 9110, 9.3.3).
-async fn forward<S, St, ReqBody, ResBody>(
-    shared: Arc<Shared<St>>,
-    mut inner: S,
-    request: Request<ReqBody>,
-) -> Result<Response<ResponseBody<ResBody>>, BoxError>
-where
-    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
-    S::Error: Into<BoxError>,
-    St: ResponseStore,
-    ResBody: Body + Send + 'static,
-    ResBody::Error: Into<BoxError>,
-{
-    let (parts, body) = request.into_parts();
-    let (method, uri) = (parts.method.clone(), parts.uri.clone());
-    let posted = Posted::of(&shared, &parts);
-    let request = Request::from_parts(parts, body);
-    ready(&mut inner).await.map_err(Into::into)?;
-    let asked = shared.clock.now();
-    let response = inner.call(request).await.map_err(Into::into)?;
-    let exchange = exchange(asked, shared.clock.now(), response.extensions());
-    let posted = posted.filter(|posted| posted.brings(&shared, &response));
-    for uri in invalidates(&method, &uri, response.status(), response.headers()) {
-        if let Some(key) = ResponseKey::of(&uri) {
-            shared.flights.outdate(&key);
-            shared.visits.outdate(&key);
-            Scope::forget_all(&*shared.store, &key).await;
+/// The response to a request that a store in memory satisfies, as most do: they need neither a task switch nor a box.
+/// Otherwise what is stored, if the store said so at once.
+fn look_in_memory<St: ResponseStore>(
+    context: &CacheContext<St>,
+    parts: &mut Parts,
+) -> Result<Response<ResponseBody>, Option<Vec<Variant>>> {
+    let now = context.now();
+    let variants = {
+        let lookup = pin!(context.lookup(parts, &now));
+        match lookup.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(variants) => variants,
+            Poll::Pending => return Err(None),
         }
-    }
-    match posted {
-        Some(posted) => posted.store(shared, response, &exchange).await,
-        None => Ok(response.map(ResponseBody::passing)),
-    }
-}
-
-/// A POST whose answer may be stored.
-struct Posted<St> {
-    scope: Scope<St>,
-    key: ResponseKey,
-    parts: Parts,
-    before: Ticket,
-}
-
-impl<St: ResponseStore> Posted<St> {
-    fn of(shared: &Arc<Shared<St>>, parts: &Parts) -> Option<Self> {
-        if parts.method != Method::POST {
-            return None;
-        }
-        let key = ResponseKey::of(&parts.uri)?;
-        let scope = Scope::of(parts, &shared.store);
-        (!scope.is_personal()).then(|| Self {
-            scope,
-            before: shared.flights.ticket(&key),
-            key,
-            parts: parts.clone(),
-        })
-    }
-
-    /// Whether the answer is stored: the URL has not been changed by another request meanwhile.
-    fn brings<B>(&self, shared: &Shared<St>, response: &Response<B>) -> bool {
-        let parts = &self.parts;
-        let storing = shared.policy.storing(
-            &parts.method,
-            &parts.uri,
-            &parts.headers,
-            response.status(),
-            response.headers(),
-        );
-        matches!(storing, Storing::Store(_)) && !self.before.is_outdated()
-    }
-
-    async fn store<ResBody>(
-        self,
-        shared: Arc<Shared<St>>,
-        response: Response<ResBody>,
-        exchange: &Exchange,
-    ) -> Result<Response<ResponseBody<ResBody>>, BoxError>
-    where
-        ResBody: Body + Send + 'static,
-        ResBody::Error: Into<BoxError>,
+    };
+    if let Plan::Reuse(selected) = context.select(parts, &variants, &now)
+        && selected.revalidate.is_none()
+        && let Some(body) = selected.body_in_memory()
     {
-        let ticket = shared.flights.ticket(&self.key);
-        let fetch = Fetch {
-            shared,
-            scope: self.scope,
-            key: self.key,
-            parts: self.parts,
-            stored: None,
-            forward: Forward::Method,
-            stale_allowed: StaleAllowed::default(),
-            ttl: 0,
-            replaced: Vec::new(),
-            hints: Hints::default(),
+        return Ok(selected.respond(body, &now));
+    }
+    Err(Some(variants))
+}
+
+/// Satisfies a request from the store or from the origin (RFC 9111, 4).
+async fn serve<St: ResponseStore>(
+    config: &CacheConfig<St>,
+    context: Arc<CacheContext<St>>,
+    mut upstream: impl Upstream,
+    mut parts: Parts,
+    mut found: Option<Vec<Variant>>,
+) -> Result<Response<ResponseBody>, BoxError> {
+    let background = &config.background;
+    // Stored responses whose bodies the store does not have any more.
+    let mut lost = Vec::new();
+    let mut alone = false;
+    loop {
+        let mut variants = match found.take() {
+            Some(variants) => variants,
+            None => context.lookup(&parts, &context.now()).await,
         };
-        let own = match fetch.arrived(response, exchange, ticket).await {
-            Landed::Streaming { own, .. } | Landed::Private(own) => own.take(),
-            _ => None,
+        variants.retain(|variant| !lost.contains(variant.head.selecting()));
+        let now = context.now();
+        let forwarding = match context.select(&mut parts, &variants, &now) {
+            Plan::GatewayTimeout => return Err(not_stored(&parts)),
+            Plan::Forward(forwarding) => forwarding,
+            Plan::Reuse(selected)
+                if selected.revalidate.is_some()
+                    && (context.partition.is_personal() || !background.has_room()) =>
+            {
+                selected.validate()
+            }
+            Plan::Reuse(selected) => {
+                let Some(response) = context.reuse(&selected, &now).await else {
+                    lost.push(selected.variant.head.selecting().clone());
+                    continue;
+                };
+                if selected.revalidate.is_some() {
+                    let variant = selected.variant.clone();
+                    revalidate_in_background(&context, background, upstream, parts, variant);
+                }
+                return Ok(response);
+            }
         };
-        let answer = own.ok_or_else(|| BoxError::from("the answer was taken"))?;
-        Ok(answer.map(ResponseBody::answer))
+        if parts.method == Method::HEAD {
+            return forward_head(&context, upstream, parts, forwarding.reason, &variants).await;
+        }
+        let fetch = Fetch::new(Arc::clone(&context), parts.clone(), forwarding, &variants);
+        let response = context.collapse(fetch, &mut upstream, &parts, alone, &mut lost);
+        if let Some(response) = response.await? {
+            return Ok(response);
+        }
+        // The store may have what others brought; if not, this caller makes a request of its own.
+        alone = true;
+    }
+}
+
+fn not_stored(parts: &Parts) -> BoxError {
+    events::cached(parts.uri.host().unwrap_or_default(), None);
+    match Origin::of(&parts.uri) {
+        Ok(origin) => Box::new(Refusal::from(NotStored::new(origin))),
+        Err(_) => BoxError::from("nothing is stored for a request that has no origin"),
+    }
+}
+
+fn tell(host: Option<&str>, response: &Response<ResponseBody>) {
+    if events::ENABLED {
+        let status = Facts::of(response).and_then(Facts::cache_status);
+        events::cached(host.unwrap_or_default(), status);
     }
 }

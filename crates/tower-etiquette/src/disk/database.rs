@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::panic;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use etiquette_core::Clock as _;
@@ -17,7 +17,8 @@ use redb::{
     TransactionError, WriteTransaction,
 };
 
-use super::DiskError;
+use super::error::DiskError;
+use crate::lock::lock;
 use crate::{BoxError, TokioClock};
 
 const NAME: &str = "etiquette.redb";
@@ -102,18 +103,18 @@ impl Database {
             .failed
             .map(|failed| now.saturating_duration_since(failed));
         if since.is_some_and(|since| since < TRY_AGAIN_AFTER) {
-            return Err("the database has failed not long ago".into());
+            return Err("the database failed less than 10 s ago".into());
         }
         state.failed = Some(now);
         let path = self.folder.join(NAME);
         let opened = panic::catch_unwind(|| redb::Database::create(path));
-        let opened = Arc::new(opened.map_err(|_| "the database's bytes make no sense")??);
+        let opened = Arc::new(opened.map_err(|_| "the database file is corrupt")??);
         state.open = Some(Arc::clone(&opened));
         Ok(opened)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use super::checksum::checksum;
+
 /// The folder of the bodies.
 #[derive(Debug)]
 pub(super) struct Files(PathBuf);
@@ -80,36 +82,5 @@ impl Files {
             }
         }
         Ok(())
-    }
-}
-
-/// Tells damage, not malice: eight bytes at a time, well mixed.
-pub(super) fn checksum(bytes: &[u8]) -> u64 {
-    const K: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut sum = K ^ bytes.len() as u64;
-    let (words, rest) = bytes.as_chunks::<8>();
-    for word in words {
-        sum = (sum.rotate_left(23) ^ u64::from_le_bytes(*word)).wrapping_mul(K);
-    }
-    for &byte in rest {
-        sum = (sum.rotate_left(23) ^ u64::from(byte)).wrapping_mul(K);
-    }
-    (sum ^ (sum >> 32)).wrapping_mul(K)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_byte_counts() {
-        let body: Vec<u8> = (0..100).collect();
-        let sum = checksum(&body);
-        for place in 0..body.len() {
-            let mut damaged = body.clone();
-            damaged[place] ^= 1;
-            assert_ne!(checksum(&damaged), sum, "{place}");
-            assert_ne!(checksum(&body[..place]), sum, "{place}");
-        }
     }
 }

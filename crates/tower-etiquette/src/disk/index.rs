@@ -57,10 +57,10 @@ impl Index {
         self.bytes += bytes;
     }
 
-    /// The URLs to give up so that `room` bytes are free below `limit`, the unused first, `key` itself never.
-    pub(super) fn to_give_up(&self, key: &ResponseKey, room: u64, limit: u64) -> Vec<ResponseKey> {
+    /// The URLs to evict so that `room` bytes are free below `limit`, the unused first, `key` itself never.
+    pub(super) fn to_evict(&self, key: &ResponseKey, room: u64, limit: u64) -> Vec<ResponseKey> {
         let mut left = self.bytes;
-        let mut given_up = Vec::new();
+        let mut evicted = Vec::new();
         for oldest in self.by_use.values() {
             if left.saturating_add(room) <= limit {
                 break;
@@ -69,10 +69,10 @@ impl Index {
                 && let Some(entry) = self.entries.get(oldest)
             {
                 left -= entry.bytes;
-                given_up.push(oldest.clone());
+                evicted.push(oldest.clone());
             }
         }
-        given_up
+        evicted
     }
 }
 
@@ -89,10 +89,10 @@ mod tests {
         }
         assert!(index.touch(&key("a")));
         assert!(!index.touch(&key("d")));
-        assert_eq!(index.to_give_up(&key("d"), 10, 30), [key("b")]);
-        assert_eq!(index.to_give_up(&key("b"), 10, 30), [key("c")]);
+        assert_eq!(index.to_evict(&key("d"), 10, 30), [key("b")]);
+        assert_eq!(index.to_evict(&key("b"), 10, 30), [key("c")]);
         index.set(&key("b"), 0);
         assert_eq!((index.bytes(), index.len()), (20, 2));
-        assert!(index.to_give_up(&key("d"), 10, 30).is_empty());
+        assert!(index.to_evict(&key("d"), 10, 30).is_empty());
     }
 }

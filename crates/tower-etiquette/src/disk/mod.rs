@@ -35,70 +35,24 @@
 //!
 //! **One process.** A second one that opens the folder is refused with [`DiskError::InUse`].
 //!
-//! **Not kept**: answers that were selected by a Cookie or an Authorization, since the folder would hold the secret;
+//! **Not kept**: responses that were selected by a Cookie or an Authorization, since the folder would hold the secret;
 //! anything of a user fetch but its host's pause; runs of failures or refusals that have not led to a pause yet.
 //!
 //! An error of the folder, such as a full disk, never fails a request: it is a miss. The database is then opened anew, at
 //! most every 10 s, until it can be used again, and a pause that could not be written holds for as long as the process;
-//! [`DiskStore::on_error`] tells of it.
+//! [`DiskStore::on_error`] reports it.
 
+mod checksum;
 mod database;
+mod error;
 mod files;
 mod index;
+mod journal;
 mod pauses;
+mod record;
+mod responses;
 mod robots;
-mod sealed;
 mod store;
 
-use std::error::Error;
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
-
+pub use error::DiskError;
 pub use store::DiskStore;
-
-/// Why a folder cannot be used.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum DiskError {
-    /// Another process uses it.
-    InUse(PathBuf),
-    /// It cannot be read or written.
-    Unusable(PathBuf, Arc<dyn Error + Send + Sync>),
-}
-
-impl DiskError {
-    fn unusable(folder: &std::path::Path, cause: impl Error + Send + Sync + 'static) -> Self {
-        Self::Unusable(folder.to_owned(), Arc::new(cause))
-    }
-}
-
-impl PartialEq for DiskError {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::InUse(a), Self::InUse(b)) => a == b,
-            (Self::Unusable(a, x), Self::Unusable(b, y)) => {
-                a == b && x.to_string() == y.to_string()
-            }
-            _ => false,
-        }
-    }
-}
-
-impl fmt::Display for DiskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InUse(folder) => write!(f, "another process uses {}", folder.display()),
-            Self::Unusable(folder, _) => write!(f, "{} cannot be used", folder.display()),
-        }
-    }
-}
-
-impl Error for DiskError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::InUse(_) => None,
-            Self::Unusable(_, cause) => Some(&**cause),
-        }
-    }
-}

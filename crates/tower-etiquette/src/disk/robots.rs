@@ -4,7 +4,7 @@ use etiquette_core::decide::robots_txt::{StoredOutcome, StoredRobots};
 use etiquette_core::store::{RobotsKey, RobotsStore, StoreFuture};
 use redb::{TableDefinition, TableError};
 
-use super::sealed;
+use super::checksum::{seal, unseal};
 use super::store::DiskStore;
 
 /// All but the bytes of the files.
@@ -29,11 +29,11 @@ impl RobotsStore for DiskStore {
             let Some(known) = known else {
                 return Ok(None);
             };
-            let known = sealed::open(known.value()).ok_or("a record is damaged")?;
+            let known = unseal(known.value()).ok_or("a record is damaged")?;
             let bytes = match read.open_table(BYTES) {
                 Ok(table) => match table.get(&*name)? {
                     Some(bytes) => {
-                        let bytes = sealed::open(bytes.value()).ok_or("a file is damaged")?;
+                        let bytes = unseal(bytes.value()).ok_or("a file is damaged")?;
                         Some(bytes::Bytes::copy_from_slice(bytes))
                     }
                     None => None,
@@ -54,14 +54,14 @@ impl RobotsStore for DiskStore {
                 let mut bytes = write.open_table(BYTES)?;
                 match record.copy.as_ref().map(|copy| &copy.outcome) {
                     Some(StoredOutcome::Rules(Some(file))) => {
-                        bytes.insert(&*name, &*sealed::seal(file))?;
+                        bytes.insert(&*name, &*seal(file))?;
                     }
                     Some(StoredOutcome::Rules(None)) => {}
                     _ => {
                         bytes.remove(&*name)?;
                     }
                 }
-                known.insert(&*name, &*sealed::seal(&record.encode()))?;
+                known.insert(&*name, &*seal(&record.encode()))?;
             }
             write.commit()?;
             Ok(())

@@ -1,33 +1,33 @@
-//! [`DiskStore`]: responses in the folder.
+//! [`DiskStore`]: the folder, opened, and what is done in it.
 
 use std::fmt;
 use std::fs;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use bytes::Bytes;
 use etiquette_core::decide::cache_policy::{Selecting, StoredResponse};
-use etiquette_core::store::{ResponseKey, ResponseStore, StoreFailed, Variant};
-use redb::{ReadableTable, TableDefinition};
+use etiquette_core::store::{ResponseKey, StoreFailed};
+use redb::ReadableTable;
 use tokio::runtime::Handle;
 
+use super::DiskError;
+use super::checksum::{seal, unseal};
 use super::database::{Database, Opening};
-use super::files::{BodyId, Files};
+use super::files::Files;
 use super::index::Index;
 use super::pauses::Pauses;
-use super::{DiskError, sealed};
+use super::record::{HEADS, Record, decode, encode, size_of};
 use crate::BoxError;
-
-const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads 2");
+use crate::lock::lock;
 
 /// So many variants of one URL stand side by side; a further one replaces the oldest.
-const MOST_VARIANTS: usize = 16;
+const MAX_VARIANTS: usize = 16;
 
 type OnError = Arc<dyn Fn(&StoreFailed) + Send + Sync>;
 
-/// Responses and robots.txt files in a folder; see the [module](super).
+/// Responses, robots.txt files and the pauses of hosts in a folder; see the [module](super).
 ///
 /// Cloning gives another handle to the same folder.
 #[derive(Clone)]
@@ -39,20 +39,13 @@ pub struct DiskStore {
 pub(super) struct Inner {
     pub(super) database: Database,
     folder: PathBuf,
-    files: Files,
+    pub(super) files: Files,
     index: Mutex<Index>,
     pub(super) pauses: Pauses,
     max_bytes: u64,
     next_body: AtomicU64,
-    /// What was found when the folder was opened, for the first who wants to hear.
+    /// What was damaged when the folder was opened, for the first `on_error`.
     found: Mutex<Vec<StoreFailed>>,
-}
-
-/// One variant as it stands in the database.
-struct Record {
-    body: BodyId,
-    head: StoredResponse,
-    bytes: usize,
 }
 
 impl DiskStore {
@@ -77,7 +70,7 @@ impl DiskStore {
     pub fn with_max_bytes(folder: impl AsRef<Path>, max_bytes: u64) -> Result<Self, DiskError> {
         let folder = folder.as_ref();
         fs::create_dir_all(folder).map_err(|error| DiskError::unusable(folder, error))?;
-        let (mut inner, damage) = match open_inner(folder, max_bytes) {
+        let (inner, damage) = match open_inner(folder, max_bytes) {
             Ok(inner) => (inner, None),
             Err(Opening::Refused(error)) => return Err(error),
             Err(Opening::Damaged(cause)) => {
@@ -93,11 +86,7 @@ impl DiskStore {
             }
         };
         if let Some(cause) = damage {
-            let found = inner
-                .found
-                .get_mut()
-                .unwrap_or_else(PoisonError::into_inner);
-            found.push(StoreFailed::new("read its database", cause));
+            lock(&inner.found).push(StoreFailed::new("read its database", cause));
         }
         Ok(Self {
             inner: Arc::new(inner),
@@ -105,34 +94,34 @@ impl DiskStore {
         })
     }
 
-    /// Hears of each operation that failed, from whatever thread it failed on. The request goes on as if nothing were
-    /// stored. Damage that was found when the folder was opened is told at once.
+    /// Calls `report` for each operation that failed, on whatever thread it failed. The request goes on as if nothing were
+    /// stored. Damage that was found when the folder was opened is reported at once.
     #[must_use]
-    pub fn on_error(mut self, hear: impl Fn(&StoreFailed) + Send + Sync + 'static) -> Self {
-        self.on_error = Some(Arc::new(hear));
+    pub fn on_error(mut self, report: impl Fn(&StoreFailed) + Send + Sync + 'static) -> Self {
+        self.on_error = Some(Arc::new(report));
         let found = std::mem::take(&mut *lock(&self.inner.found));
         for failed in &found {
-            self.hear(failed);
+            self.call_on_error(failed);
         }
         self
     }
 
-    /// How many hosts are in a pause, or have complained not long ago.
+    /// How many hosts are in a pause, or have a backoff level.
     #[must_use]
     pub fn hosts(&self) -> usize {
         self.inner.pauses.len()
     }
 
-    pub(super) fn hear(&self, failed: &StoreFailed) {
-        if let Some(hear) = &self.on_error {
-            hear(failed);
+    pub(super) fn call_on_error(&self, failed: &StoreFailed) {
+        if let Some(on_error) = &self.on_error {
+            on_error(failed);
         }
     }
 
     pub(super) fn report(&self, doing: &'static str, cause: BoxError) -> StoreFailed {
         self.inner.database.failed_with(&cause);
         let failed = StoreFailed::new(doing, cause);
-        self.hear(&failed);
+        self.call_on_error(&failed);
         failed
     }
 
@@ -188,28 +177,24 @@ fn open_inner(folder: &Path, max_bytes: u64) -> Result<Inner, Opening> {
             next_body: AtomicU64::new(1),
             found: Mutex::default(),
         };
-        match inner.take_stock() {
+        match inner.load() {
             Ok(()) => Ok(inner),
             Err(error) => Err(Opening::of(folder, error)),
         }
     });
     match opened {
         Ok(opened) => opened,
-        Err(_) => Err(Opening::Damaged("its bytes make no sense".into())),
+        Err(_) => Err(Opening::Damaged("the database file is corrupt".into())),
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Inner {
-    fn index(&self) -> MutexGuard<'_, Index> {
+    pub(super) fn index(&self) -> MutexGuard<'_, Index> {
         lock(&self.index)
     }
 
     /// Reads all records, forgets those that cannot be read, and removes the files that none names.
-    fn take_stock(&mut self) -> Result<(), BoxError> {
+    fn load(&mut self) -> Result<(), BoxError> {
         let write = self.database.begin_write()?;
         let mut stock: Vec<(std::time::SystemTime, ResponseKey, u64)> = Vec::new();
         let mut bodies = std::collections::HashSet::new();
@@ -218,11 +203,11 @@ impl Inner {
             let mut table = write.open_table(HEADS)?;
             for row in table.iter()? {
                 let (key, value) = row?;
-                match sealed::open(value.value()).and_then(decode) {
+                match unseal(value.value()).and_then(decode) {
                     Some(records) if !records.is_empty() => {
                         bodies.extend(records.iter().map(|record| record.body.number));
-                        let at = records[0].head.received().at;
-                        stock.push((at, ResponseKey::from_stored(key.value()), bytes(&records)));
+                        let at = records[0].head.initial_age().response_time;
+                        stock.push((at, ResponseKey::from_stored(key.value()), size_of(&records)));
                     }
                     _ => unreadable.push(key.value().to_owned()),
                 }
@@ -233,7 +218,7 @@ impl Inner {
                 lock(&self.found).push(failed);
             }
         }
-        self.pauses.take_stock(&write)?;
+        self.pauses.load(&write)?;
         write.commit()?;
         stock.sort_by_key(|(at, ..)| *at);
         {
@@ -247,21 +232,21 @@ impl Inner {
         // The limit may be a lower one than last time.
         let over = self
             .index()
-            .to_give_up(&ResponseKey::from_stored(""), 0, self.max_bytes);
+            .to_evict(&ResponseKey::from_stored(""), 0, self.max_bytes);
         for key in over {
             self.change(&key, |records| records.clear())?;
         }
         Ok(())
     }
 
-    fn records(&self, key: &ResponseKey) -> Result<Vec<Record>, BoxError> {
+    pub(super) fn records(&self, key: &ResponseKey) -> Result<Vec<Record>, BoxError> {
         if !self.index().touch(key) {
             return Ok(Vec::new());
         }
         let read = self.database.begin_read()?;
         let table = read.open_table(HEADS)?;
         match table.get(key.as_str())? {
-            Some(value) => sealed::open(value.value())
+            Some(value) => unseal(value.value())
                 .and_then(decode)
                 .ok_or_else(|| "a record is damaged".into()),
             None => Ok(Vec::new()),
@@ -269,7 +254,7 @@ impl Inner {
     }
 
     /// Changes the records of a URL in one step, synced, and then removes the bodies that no record names any more.
-    fn change(
+    pub(super) fn change(
         &self,
         key: &ResponseKey,
         change: impl FnOnce(&mut Vec<Record>),
@@ -278,23 +263,21 @@ impl Inner {
         let (before, records) = {
             let mut table = write.open_table(HEADS)?;
             let mut records = match table.get(key.as_str())? {
-                Some(value) => sealed::open(value.value())
-                    .and_then(decode)
-                    .unwrap_or_default(),
+                Some(value) => unseal(value.value()).and_then(decode).unwrap_or_default(),
                 None => Vec::new(),
             };
             let before: Vec<u64> = records.iter().map(|record| record.body.number).collect();
             change(&mut records);
-            records.truncate(MOST_VARIANTS);
+            records.truncate(MAX_VARIANTS);
             if records.is_empty() {
                 table.remove(key.as_str())?;
             } else {
-                table.insert(key.as_str(), &*sealed::seal(&encode(&records)))?;
+                table.insert(key.as_str(), &*seal(&encode(&records)))?;
             }
             (before, records)
         };
         write.commit()?;
-        self.index().set(key, bytes(&records));
+        self.index().set(key, size_of(&records));
         for number in before {
             if !records.iter().any(|record| record.body.number == number) {
                 self.files.remove(number);
@@ -303,7 +286,7 @@ impl Inner {
         Ok(())
     }
 
-    fn put(
+    pub(super) fn put(
         &self,
         key: &ResponseKey,
         head: StoredResponse,
@@ -317,7 +300,7 @@ impl Inner {
         if head.selecting().holds_credentials() || size > self.max_bytes {
             return self.change(key, |records| records.retain(|record| !outdated(record)));
         }
-        let over = self.index().to_give_up(key, size, self.max_bytes);
+        let over = self.index().to_evict(key, size, self.max_bytes);
         for other in over {
             self.change(&other, |records| records.clear())?;
         }
@@ -336,7 +319,7 @@ impl Inner {
                 },
             );
             // Many large variants of one URL are bounded too.
-            while records.len() > 1 && self::bytes(records) > limit {
+            while records.len() > 1 && size_of(records) > limit {
                 records.pop();
             }
         });
@@ -344,156 +327,6 @@ impl Inner {
             self.files.remove(number);
         }
         done
-    }
-}
-
-/// What records occupy: bodies and heads.
-fn bytes(records: &[Record]) -> u64 {
-    records
-        .iter()
-        .map(|record| record.body.length + record.bytes as u64)
-        .sum()
-}
-
-fn encode(records: &[Record]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for record in records {
-        let head = record.head.encode();
-        out.extend(record.body.number.to_be_bytes());
-        out.extend(record.body.length.to_be_bytes());
-        out.extend(record.body.checksum.to_be_bytes());
-        out.extend((head.len() as u64).to_be_bytes());
-        out.extend(head);
-    }
-    out
-}
-
-fn decode(mut bytes: &[u8]) -> Option<Vec<Record>> {
-    let mut records = Vec::new();
-    while !bytes.is_empty() {
-        let mut number = || {
-            let (head, rest) = bytes.split_first_chunk::<8>()?;
-            bytes = rest;
-            Some(u64::from_be_bytes(*head))
-        };
-        let body = BodyId {
-            number: number()?,
-            length: number()?,
-            checksum: number()?,
-        };
-        let length = usize::try_from(number()?).ok()?;
-        let (head, rest) = bytes.split_at_checked(length)?;
-        bytes = rest;
-        records.push(Record {
-            body,
-            head: StoredResponse::decode(head)?,
-            bytes: length,
-        });
-    }
-    Some(records)
-}
-
-impl ResponseStore for DiskStore {
-    async fn get(&self, key: &ResponseKey) -> Result<Vec<Variant>, StoreFailed> {
-        if !self.inner.index().touch(key) {
-            return Ok(Vec::new());
-        }
-        let key = key.clone();
-        self.work("look up a response", move |inner| {
-            let records = inner.records(&key)?;
-            let variant = |record: Record| Variant {
-                head: Arc::new(record.head),
-                body: None,
-                length: record.body.length,
-            };
-            Ok(records.into_iter().map(variant).collect())
-        })
-        .await
-    }
-
-    async fn body(
-        &self,
-        key: &ResponseKey,
-        head: &StoredResponse,
-    ) -> Result<Option<Bytes>, StoreFailed> {
-        let key = key.clone();
-        let (selecting, received) = (head.selecting().clone(), head.received());
-        self.work("read a body", move |inner| {
-            // A body that was replaced meanwhile does not belong to this head.
-            let records = inner.records(&key)?;
-            let found = records.iter().find(|record| {
-                *record.head.selecting() == selecting && record.head.received() == received
-            });
-            let Some(record) = found else {
-                return Ok(None);
-            };
-            let id = record.body;
-            match inner.files.read(&id) {
-                Ok(body) => Ok(Some(body)),
-                Err(error) => {
-                    inner.change(&key, |records| records.retain(|record| record.body != id))?;
-                    Err(error.into())
-                }
-            }
-        })
-        .await
-    }
-
-    async fn put(
-        &self,
-        key: &ResponseKey,
-        head: StoredResponse,
-        body: Bytes,
-        replaced: &[Selecting],
-    ) -> Result<(), StoreFailed> {
-        let (key, replaced) = (key.clone(), replaced.to_vec());
-        self.work("keep a response", move |inner| {
-            inner.put(&key, head, &body, &replaced)
-        })
-        .await
-    }
-
-    async fn update(
-        &self,
-        key: &ResponseKey,
-        old: &Selecting,
-        head: StoredResponse,
-    ) -> Result<(), StoreFailed> {
-        let (key, old) = (key.clone(), old.clone());
-        self.work("update a response", move |inner| {
-            let secret = head.selecting().holds_credentials();
-            inner.change(&key, |records| {
-                let Some(place) = records.iter().position(|r| *r.head.selecting() == old) else {
-                    return;
-                };
-                let mut record = records.remove(place);
-                records.retain(|other| other.head.selecting() != head.selecting());
-                record.bytes = head.encode().len();
-                record.head = head;
-                if !secret {
-                    records.insert(0, record);
-                }
-            })
-        })
-        .await
-    }
-
-    async fn remove(
-        &self,
-        key: &ResponseKey,
-        which: Option<&Selecting>,
-    ) -> Result<(), StoreFailed> {
-        if !self.inner.index().touch(key) {
-            return Ok(());
-        }
-        let (key, which) = (key.clone(), which.cloned());
-        self.work("forget a response", move |inner| {
-            inner.change(&key, |records| match &which {
-                Some(which) => records.retain(|record| record.head.selecting() != which),
-                None => records.clear(),
-            })
-        })
-        .await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histogram};
 
-use super::{Event, Voice};
+use super::event::{Event, EventScope, HostEvent};
 
 /// One metric of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +53,14 @@ const RECOVERIES: Metric = counts(
     "backoff levels forgiven after successes",
 );
 const RETRIES: Metric = counts("etiquette_retries_total", "requests sent again");
-const READINGS: Metric = counts("etiquette_robots_readings_total", "readings of robots.txt");
+const FETCHES: Metric = counts("etiquette_robots_fetches_total", "fetches of robots.txt");
 const ROBOTS_REFUSED: Metric = counts(
     "etiquette_robots_refused_total",
     "pages refused for robots.txt",
 );
 const CACHE: Metric = counts(
-    "etiquette_cache_answers_total",
-    "answers that went through the cache",
+    "etiquette_cache_responses_total",
+    "responses that went through the cache",
 );
 const STORE: Metric = counts(
     "etiquette_store_failures_total",
@@ -78,13 +78,13 @@ pub const METRICS: &[Metric] = &[
     BLOCKS,
     RECOVERIES,
     RETRIES,
-    READINGS,
+    FETCHES,
     ROBOTS_REFUSED,
     CACHE,
     STORE,
 ];
 
-/// Tells the recorder in force what each of [`METRICS`] means. Call it once the recorder is installed.
+/// Describes each of [`METRICS`] to the recorder in force. Call it once the recorder is installed.
 pub fn describe() {
     for metric in METRICS {
         match metric.unit {
@@ -96,56 +96,16 @@ pub fn describe() {
 
 pub(super) fn count(event: &Event<'_>) {
     match *event {
-        Event::Waits { .. } => {}
-        Event::Starts {
-            voice,
-            host,
-            waited,
-        } => {
-            let labels = of_host(voice, host, None);
-            counter!(STARTS.name, labels.clone()).increment(1);
-            histogram!(WAIT.name, labels).record(waited);
-        }
-        Event::Refused {
-            voice, host, why, ..
-        } => {
-            let labels = of_host(voice, host, Some(("reason", why.kind())));
-            counter!(REFUSED.name, labels).increment(1);
-        }
-        Event::Paused {
-            voice,
-            host,
-            cause,
-            span,
-            ..
-        } => {
-            let labels = of_host(voice, host, Some(("cause", cause)));
-            counter!(PAUSES.name, labels.clone()).increment(1);
-            histogram!(PAUSE.name, labels).record(span);
-        }
-        Event::Struck { voice, host, .. } => {
-            counter!(BACKOFFS.name, of_host(voice, host, None)).increment(1);
-        }
-        Event::Blocked { voice, host } => {
-            counter!(BLOCKS.name, of_host(voice, host, None)).increment(1);
-        }
-        Event::Recovers {
-            voice,
-            host,
-            forgiven,
-            ..
-        } => {
-            counter!(RECOVERIES.name, of_host(voice, host, None)).increment(forgiven.into());
-        }
+        Event::Host { scope, host, what } => count_host(scope, host, what),
         Event::Retried {
-            voice, host, cause, ..
+            scope, host, cause, ..
         } => {
             let mut labels = vec![Label::from_static_parts("cause", cause)];
-            labels.extend(label(voice, host));
+            labels.extend(host_label(scope, host));
             counter!(RETRIES.name, labels).increment(1);
         }
-        Event::RobotsRead { outcome, .. } => {
-            counter!(READINGS.name, "outcome" => outcome).increment(1);
+        Event::RobotsFetched { outcome, .. } => {
+            counter!(FETCHES.name, "outcome" => outcome).increment(1);
         }
         Event::RobotsRefused { reason, .. } => {
             counter!(ROBOTS_REFUSED.name, "reason" => reason).increment(1);
@@ -159,15 +119,37 @@ pub(super) fn count(event: &Event<'_>) {
     }
 }
 
-fn of_host(voice: Voice, host: &str, further: Option<(&'static str, &'static str)>) -> Vec<Label> {
-    let mut labels = vec![Label::from_static_parts("scope", voice.scope)];
-    labels.extend(further.map(|(key, value)| Label::from_static_parts(key, value)));
-    labels.extend(label(voice, host));
-    labels
+fn count_host(scope: EventScope, host: &str, what: HostEvent) {
+    let labels = |further: Option<(&'static str, &'static str)>| {
+        let mut labels = vec![Label::from_static_parts("scope", scope.name)];
+        labels.extend(further.map(|(key, value)| Label::from_static_parts(key, value)));
+        labels.extend(host_label(scope, host));
+        labels
+    };
+    match what {
+        HostEvent::Queued => {}
+        HostEvent::Started { waited } => {
+            counter!(STARTS.name, labels(None)).increment(1);
+            histogram!(WAIT.name, labels(None)).record(waited);
+        }
+        HostEvent::Refused { why, .. } => {
+            counter!(REFUSED.name, labels(Some(("reason", why.kind())))).increment(1);
+        }
+        HostEvent::Paused { cause, span, .. } => {
+            let labels = labels(Some(("cause", cause)));
+            counter!(PAUSES.name, labels.clone()).increment(1);
+            histogram!(PAUSE.name, labels).record(span);
+        }
+        HostEvent::BackedOff { .. } => counter!(BACKOFFS.name, labels(None)).increment(1),
+        HostEvent::Blocked => counter!(BLOCKS.name, labels(None)).increment(1),
+        HostEvent::Recovered { forgiven, .. } => {
+            counter!(RECOVERIES.name, labels(None)).increment(forgiven.into());
+        }
+    }
 }
 
-fn label(voice: Voice, host: &str) -> Option<Label> {
-    voice
+fn host_label(scope: EventScope, host: &str) -> Option<Label> {
+    scope
         .label_hosts
         .then(|| Label::new("host", host.to_owned()))
 }

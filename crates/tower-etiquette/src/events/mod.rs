@@ -1,5 +1,5 @@
-//! What happens in the layers, told to whoever listens: `tracing` events and `metrics`, each behind the feature of its
-//! name. Without them nothing of it is compiled; with them nothing else changes.
+//! What happens in the layers, as `tracing` events and as `metrics`, each behind the feature of its name. Without them
+//! nothing of it is compiled; with them nothing else changes.
 //!
 //! # Events
 //! Feature `tracing`. The target is the module of the layer, so that one directive such as
@@ -23,7 +23,7 @@
 //! | `tower_etiquette::store` | WARN, DEBUG for `hosts` | `store failed` | `store`, `doing` |
 //!
 //! The numbers are seconds; `until_unix` is the wall time in seconds since 1970. `retry_in_s` is absent where nobody
-//! knows when to come back. A recovery is told with the first answer after it, because time alone brings it.
+//! knows when to come back. A recovery is emitted with the first response after it, because time alone brings it.
 //!
 //! # Metrics
 //! Feature `metrics`, for whatever recorder the program installs. `metrics` has the same table as `events::METRICS`,
@@ -40,9 +40,9 @@
 //! | `etiquette_blocks_total` | counter | `scope` | runs of refused pages that count as being blocked |
 //! | `etiquette_recoveries_total` | counter | `scope` | backoff levels forgiven after successes |
 //! | `etiquette_retries_total` | counter | `cause` | requests sent again |
-//! | `etiquette_robots_readings_total` | counter | `outcome` | readings of robots.txt |
+//! | `etiquette_robots_fetches_total` | counter | `outcome` | fetches of robots.txt |
 //! | `etiquette_robots_refused_total` | counter | `reason` | pages refused for robots.txt |
-//! | `etiquette_cache_answers_total` | counter | `result` | answers that went through the cache |
+//! | `etiquette_cache_responses_total` | counter | `result` | responses that went through the cache |
 //! | `etiquette_store_failures_total` | counter | `store` | operations of a store that failed |
 //!
 //! No metric has the host as a label: a crawl has too many of them. `HostsBuilder::label_hosts` adds `host` to those of
@@ -52,7 +52,7 @@
 //! | field | words |
 //! | --- | --- |
 //! | `reason` of a host | `paused`, `queue_full`, `hosts_full`, `unread_body_timeout`, `crawl_delay_too_long`, `blocked` |
-//! | `cause` | `throttled`, `unavailable`, `failed`, `refused`; `asked` for a Retry-After on any other answer; `shared` for what another process learnt |
+//! | `cause` | `throttled`, `unavailable`, `failed`, `refused`; `asked` for a Retry-After on any other response; `shared` for what another process learnt |
 //! | `outcome` | `rules`, `none`, `closed`, `unchanged`, `unreachable`, `not_admitted`; `stored` where a store knew it |
 //! | `reason` of robots.txt | `disallowed`, `robots_unreachable` |
 //! | `result` | `hit`, `stale`, `revalidated`, `miss`, `collapsed`, `not_stored` |
@@ -60,201 +60,17 @@
 
 #[cfg(feature = "metrics")]
 mod count;
-mod host;
+mod emit;
+mod event;
+mod host_changes;
 #[cfg(feature = "tracing")]
 mod trace;
 
-use std::time::{Duration, SystemTime};
-
-use etiquette_core::decide::cache_policy::CacheStatus;
-use etiquette_core::decide::host::Signal;
-use etiquette_core::vocabulary::refusal::HostRefusal;
-use etiquette_core::{Origin, Refusal};
-
 #[cfg(feature = "metrics")]
 pub use count::{METRICS, Metric, describe};
-pub(crate) use host::{Changes, Standing, Told};
-
-/// Whether anybody can listen.
-pub(crate) const ON: bool = cfg!(any(feature = "tracing", feature = "metrics"));
-
-/// How the events of some hosts are told.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(all(feature = "tracing", feature = "metrics")),
-    allow(dead_code, reason = "each listener reads what it needs")
-)]
-pub(crate) struct Voice {
-    /// Of what a budget is kept.
-    pub(crate) scope: &'static str,
-    /// Whether metrics carry the host.
-    pub(crate) label_hosts: bool,
-}
-
-impl Default for Voice {
-    fn default() -> Self {
-        Self {
-            scope: "host",
-            label_hosts: false,
-        }
-    }
-}
-
-/// A happening.
-#[derive(Debug)]
-#[cfg_attr(
-    not(all(feature = "tracing", feature = "metrics")),
-    allow(dead_code, reason = "each listener reads what it needs")
-)]
-pub(crate) enum Event<'a> {
-    /// A request has to wait for its host.
-    Waits { voice: Voice, host: &'a str },
-    /// It starts.
-    Starts {
-        voice: Voice,
-        host: &'a str,
-        waited: Duration,
-    },
-    /// The host does not admit it.
-    Refused {
-        voice: Voice,
-        host: &'a str,
-        why: HostRefusal,
-        retry_in: Option<Duration>,
-    },
-    /// The host is left alone for a while.
-    Paused {
-        voice: Voice,
-        host: &'a str,
-        cause: &'static str,
-        span: Duration,
-        until: SystemTime,
-    },
-    /// It is asked more slowly from now on.
-    Struck {
-        voice: Voice,
-        host: &'a str,
-        backoff_level: u32,
-        rate: f64,
-    },
-    /// It has refused so many pages in a row that the client counts as blocked.
-    Blocked { voice: Voice, host: &'a str },
-    /// The backoff level fell to this.
-    Recovers {
-        voice: Voice,
-        host: &'a str,
-        backoff_level: u32,
-        forgiven: u32,
-    },
-    /// A request is sent again.
-    Retried {
-        voice: Voice,
-        host: &'a str,
-        cause: &'static str,
-        attempt: u32,
-    },
-    /// robots.txt was read, or somebody knew it.
-    RobotsRead {
-        origin: &'a Origin,
-        outcome: &'static str,
-    },
-    /// A page is refused for robots.txt.
-    RobotsRefused {
-        origin: &'a Origin,
-        reason: &'static str,
-    },
-    /// An answer came through the cache.
-    Cached { host: &'a str, result: &'static str },
-    /// A store failed.
-    StoreFailed {
-        store: &'static str,
-        doing: &'static str,
-    },
-}
-
-/// Tells what happened. Never called with a lock held: who listens is the program's code.
-pub(crate) fn tell<'a>(event: impl FnOnce() -> Event<'a>) {
-    if ON {
-        let event = event();
-        #[cfg(feature = "tracing")]
-        trace::trace(&event);
-        #[cfg(feature = "metrics")]
-        count::count(&event);
-        let _ = &event;
-    }
-}
-
-/// Tells of a start.
-pub(crate) fn starts(voice: Voice, host: &str, waited: Duration) {
-    tell(|| Event::Starts {
-        voice,
-        host,
-        waited,
-    });
-}
-
-/// Tells that a host does not admit a request, and after how long to come back.
-pub(crate) fn refused(voice: Voice, host: &str, why: HostRefusal, retry_in: Option<Duration>) {
-    tell(|| Event::Refused {
-        voice,
-        host,
-        why,
-        retry_in,
-    });
-}
-
-/// What a store returned; tells of a failure.
-pub(crate) fn taken<T>(
-    store: &'static str,
-    doing: &'static str,
-    outcome: Result<T, impl Sized>,
-) -> Option<T> {
-    match outcome {
-        Ok(value) => Some(value),
-        Err(_) => {
-            store_failed(store, doing);
-            None
-        }
-    }
-}
-
-pub(crate) fn store_failed(store: &'static str, doing: &'static str) {
-    tell(|| Event::StoreFailed { store, doing });
-}
-
-/// Tells of a page that is refused for robots.txt. Other refusals are told by who refuses.
-pub(crate) fn robots_refused(refusal: &Refusal) {
-    let origin = match refusal {
-        Refusal::Disallowed(leaf) => &leaf.origin,
-        Refusal::RobotsUnreachable(leaf) => &leaf.origin,
-        _ => return,
-    };
-    let reason = refusal.kind();
-    tell(|| Event::RobotsRefused { origin, reason });
-}
-
-/// What the cache did, in one word.
-pub(crate) fn result_of(status: CacheStatus) -> &'static str {
-    match status {
-        CacheStatus::Hit { ttl } if ttl >= 0 => "hit",
-        CacheStatus::Hit { .. } | CacheStatus::StaleOnError { .. } => "stale",
-        CacheStatus::Validated { collapsed, .. } | CacheStatus::Forwarded { collapsed, .. }
-            if collapsed =>
-        {
-            "collapsed"
-        }
-        CacheStatus::Validated { .. } => "revalidated",
-        _ => "miss",
-    }
-}
-
-/// What an answer complains of, in one word.
-pub(crate) fn cause_of(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Throttled => "throttled",
-        Signal::Unavailable => "unavailable",
-        Signal::Failed => "failed",
-        Signal::Refused => "refused",
-        _ => "asked",
-    }
-}
+pub(crate) use emit::{
+    cached, queued, refused, retried, robots_fetched, robots_refused, started, store_failed,
+    store_result,
+};
+pub(crate) use event::{ENABLED, EventScope};
+pub(crate) use host_changes::{HostChanges, LastReported, PaceSnapshot};

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use tracing::{debug, info, warn};
 
-use super::Event;
+use super::event::{Event, HostEvent};
 
 const BUDGET: &str = "tower_etiquette::host_budget";
 const RETRY: &str = "tower_etiquette::retry_after";
@@ -14,55 +14,7 @@ const STORE: &str = "tower_etiquette::store";
 
 pub(super) fn trace(event: &Event<'_>) {
     match *event {
-        Event::Waits { voice, host } => {
-            debug!(target: BUDGET, scope = voice.scope, host, "waits");
-        }
-        Event::Starts {
-            voice,
-            host,
-            waited,
-        } => {
-            let waited_s = waited.as_secs_f64();
-            debug!(target: BUDGET, scope = voice.scope, host, waited_s, "starts");
-        }
-        Event::Refused {
-            voice,
-            host,
-            why,
-            retry_in,
-        } => {
-            let (reason, retry_in_s) = (why.kind(), retry_in.map(|span| span.as_secs_f64()));
-            info!(target: BUDGET, scope = voice.scope, host, reason, retry_in_s, "refused");
-        }
-        Event::Paused {
-            voice,
-            host,
-            cause,
-            span,
-            until,
-        } => {
-            let (for_s, until_unix) = (span.as_secs_f64(), unix(until));
-            info!(target: BUDGET, scope = voice.scope, host, cause, for_s, until_unix, "paused");
-        }
-        Event::Struck {
-            voice,
-            host,
-            backoff_level,
-            rate,
-        } => {
-            info!(target: BUDGET, scope = voice.scope, host, backoff_level, rate, "slowed down");
-        }
-        Event::Blocked { voice, host } => {
-            warn!(target: BUDGET, scope = voice.scope, host, "blocked");
-        }
-        Event::Recovers {
-            voice,
-            host,
-            backoff_level,
-            forgiven,
-        } => {
-            info!(target: BUDGET, scope = voice.scope, host, backoff_level, forgiven, "recovers");
-        }
+        Event::Host { scope, host, what } => trace_host(scope.name, host, what),
         Event::Retried {
             host,
             cause,
@@ -71,7 +23,7 @@ pub(super) fn trace(event: &Event<'_>) {
         } => {
             info!(target: RETRY, host, cause, attempt, "sends again");
         }
-        Event::RobotsRead { origin, outcome } => {
+        Event::RobotsFetched { origin, outcome } => {
             debug!(target: ROBOTS, %origin, outcome, "robots.txt");
         }
         Event::RobotsRefused { origin, reason } => {
@@ -89,6 +41,37 @@ pub(super) fn trace(event: &Event<'_>) {
         }
         Event::StoreFailed { store, doing } => {
             warn!(target: STORE, store, doing, "store failed");
+        }
+    }
+}
+
+fn trace_host(scope: &str, host: &str, what: HostEvent) {
+    match what {
+        HostEvent::Queued => debug!(target: BUDGET, scope, host, "waits"),
+        HostEvent::Started { waited } => {
+            let waited_s = waited.as_secs_f64();
+            debug!(target: BUDGET, scope, host, waited_s, "starts");
+        }
+        HostEvent::Refused { why, retry_in } => {
+            let (reason, retry_in_s) = (why.kind(), retry_in.map(|span| span.as_secs_f64()));
+            info!(target: BUDGET, scope, host, reason, retry_in_s, "refused");
+        }
+        HostEvent::Paused { cause, span, until } => {
+            let (for_s, until_unix) = (span.as_secs_f64(), unix(until));
+            info!(target: BUDGET, scope, host, cause, for_s, until_unix, "paused");
+        }
+        HostEvent::BackedOff {
+            backoff_level,
+            rate,
+        } => {
+            info!(target: BUDGET, scope, host, backoff_level, rate, "slowed down");
+        }
+        HostEvent::Blocked => warn!(target: BUDGET, scope, host, "blocked"),
+        HostEvent::Recovered {
+            backoff_level,
+            forgiven,
+        } => {
+            info!(target: BUDGET, scope, host, backoff_level, forgiven, "recovers");
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context as Task, Poll};
+use std::task::{Context as TaskContext, Poll};
 
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -46,18 +46,18 @@ where
 
     fn poll_frame(
         self: Pin<&mut Self>,
-        task: &mut Task<'_>,
+        cx: &mut TaskContext<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let mut this = self.project();
         if let Some(permit) = this.permit
-            && permit.poll_lost(task).is_ready()
+            && permit.poll_lost(cx).is_ready()
         {
             *this.lost = true;
         }
         if *this.lost {
             return Poll::Ready(Some(Err(LeaseLost::new().into())));
         }
-        let polled = this.inner.as_mut().poll_frame(task);
+        let polled = this.inner.as_mut().poll_frame(cx);
         if let Some(permit) = this.permit {
             let over = match &polled {
                 Poll::Pending => false,

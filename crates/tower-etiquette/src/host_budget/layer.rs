@@ -1,17 +1,19 @@
 use etiquette_core::Origin;
-use tower_layer::Layer;
 
-use super::HostBudget;
-use crate::Hosts;
-use crate::hosts::Second;
+use crate::hosts::{AddressBudget, Hosts};
 
 /// Gives every host a budget; see the [module](crate::host_budget).
 #[derive(Clone, Debug)]
 pub struct HostBudgetLayer {
-    hosts: Hosts,
-    never_wait: bool,
-    origin: Option<Origin>,
-    second: Option<Second>,
+    pub(super) config: HostBudgetConfig,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct HostBudgetConfig {
+    pub(super) hosts: Hosts,
+    pub(super) never_wait: bool,
+    pub(super) origin: Option<Origin>,
+    pub(super) address_budget: Option<AddressBudget>,
 }
 
 impl HostBudgetLayer {
@@ -19,10 +21,12 @@ impl HostBudgetLayer {
     #[must_use]
     pub fn new(hosts: Hosts) -> Self {
         Self {
-            hosts,
-            never_wait: false,
-            origin: None,
-            second: None,
+            config: HostBudgetConfig {
+                hosts,
+                never_wait: false,
+                origin: None,
+                address_budget: None,
+            },
         }
     }
 
@@ -30,40 +34,26 @@ impl HostBudgetLayer {
     /// callers with a queue of their own.
     #[must_use]
     pub fn never_wait(mut self) -> Self {
-        self.never_wait = true;
+        self.config.never_wait = true;
         self
     }
 
     /// The origin of requests whose URI is relative. Without it they are refused.
     #[must_use]
     pub fn origin(mut self, origin: Origin) -> Self {
-        self.origin = Some(origin);
+        self.config.origin = Some(origin);
         self
     }
 
-    /// Keeps a second budget beside each host's own.
+    /// Keeps a second budget for the address of each host.
     #[cfg(feature = "client")]
-    pub(crate) fn second(mut self, second: Second) -> Self {
-        self.second = Some(second);
+    pub(crate) fn address_budget(mut self, budget: AddressBudget) -> Self {
+        self.config.address_budget = Some(budget);
         self
     }
 
     #[cfg(feature = "client")]
     pub(crate) fn get_hosts(&self) -> &Hosts {
-        &self.hosts
-    }
-}
-
-impl<S> Layer<S> for HostBudgetLayer {
-    type Service = HostBudget<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        HostBudget::with_settings(
-            inner,
-            self.hosts.clone(),
-            self.never_wait,
-            self.origin.clone(),
-            self.second.clone(),
-        )
+        &self.config.hosts
     }
 }

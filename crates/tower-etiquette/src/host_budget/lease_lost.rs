@@ -16,7 +16,7 @@ impl LeaseLost {
 impl fmt::Display for LeaseLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "the permit at the host was lost, because the shared store could not be reached",
+            "the permit was lost: its lease could not be renewed in the shared store in time",
         )
     }
 }

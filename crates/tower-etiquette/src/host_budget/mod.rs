@@ -6,15 +6,15 @@
 //! **Defaults** (see [`HostPolicy`](crate::HostPolicy)): one permit, a delay of 1 s, five times the latency up to 30 s,
 //! Crawl-delays up to 300 s, at most 1,000 requests waiting for at most 10 minutes.
 //!
-//! **APIs under a key** ([`Purpose::Api`](crate::Purpose)): a line of its own for each declared prefix and key, up to 16 of
+//! **APIs under a key** ([`Purpose::Api`](crate::Purpose)): a queue of its own for each declared prefix and key, up to 16 of
 //! one host in use at a time (beyond that `hosts_full`), under the limit of the declaration. Its requests take no delay and no
-//! permit of the host, and pages none of its tokens; pauses and backoff levels are the host's and hold both. Where the hosts are
-//! shared through a store there is no bucket: the stricter of the host's budget and the limit holds, without a burst.
+//! permit of the host, and pages take none of its tokens; pauses and backoff levels are the host's and hold both. Where the
+//! hosts are shared through a store there is no bucket: the stricter of the host's budget and the limit holds, without a burst.
 //!
 //! A permit is held from the start to the end of the response's body, because that is how long the site is busy with the
-//! request. Waiting is first come, first served, and nothing is booked ahead. It costs no task for each request: a line in
-//! which more than one waits has one, which passes a first that its caller does not poll any more. That one is called when
-//! its turn has come, is passed a second after it, and keeps its place.
+//! request. Waiting is first come, first served, and nothing is booked ahead. It costs no task for each request: a queue in
+//! which more than one waits has one, which lets others pass a head that its caller does not poll any more. That head is
+//! woken when its turn has come, is passed a second after it, and keeps its position.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -43,7 +43,7 @@
 //!
 //! **Order**: below the cache, whose answers cost nothing, and below [`RetryAfterLayer`](crate::RetryAfterLayer), whose
 //! retries count like any request; redirects are followed above, so that each hop meets the budget of its own host.
-//! Above a retry layer it still pauses its own line, since every layer that sees a response records it.
+//! Above a retry layer it still pauses its own queue, since every layer that sees a response records it.
 //!
 //! **Errors**: [`HostRefused`](etiquette_core::vocabulary::refusal::HostRefused) when the request may not wait, and
 //! [`NoOrigin`](etiquette_core::vocabulary::refusal::NoOrigin) for a request without an absolute URI, both found by

@@ -23,7 +23,7 @@ use shuttle::thread;
 use tower_service::Service;
 
 use super::sync::MODEL;
-use super::{Hosts, Manner, Permit, admit};
+use super::{AcquireOptions, Hosts, Permit, admit};
 use crate::BoxError;
 
 /// Time stands still: nothing but the others lets a request go on.
@@ -50,9 +50,9 @@ impl Service<()> for Slow {
     type Error = BoxError;
     type Future = std::future::Ready<Result<(), BoxError>>;
 
-    fn poll_ready(&mut self, task: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         if !std::mem::replace(&mut self.polled, true) {
-            task.waker().wake_by_ref();
+            cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         thread::yield_now();
@@ -119,7 +119,7 @@ impl World {
     fn request(&self) -> Admitted {
         let world = self.clone();
         Box::pin(async move {
-            let manner = Manner {
+            let options = AcquireOptions {
                 purpose: PurposeKind::Crawl,
                 api: world.api.clone(),
                 pauses_only: false,
@@ -135,7 +135,7 @@ impl World {
             };
             let (hosts, origin) = (world.hosts.clone(), world.origin.clone());
             let extensions = Extensions::new();
-            let (_, permit) = admit(&hosts, &origin, &extensions, manner, None, inner).await?;
+            let (_, permit) = admit(&hosts, &origin, &extensions, options, None, inner).await?;
             let others = world.under_way.fetch_add(1, Ordering::SeqCst);
             assert_eq!(others, 0, "one permit");
             Ok(Started {
@@ -155,8 +155,8 @@ impl World {
 
 /// Polls once, as a caller does that goes on to something else.
 fn poll_once(request: &mut Admitted) -> Option<Result<Started, BoxError>> {
-    block_on(poll_fn(|task| {
-        Poll::Ready(match request.as_mut().poll(task) {
+    block_on(poll_fn(|cx| {
+        Poll::Ready(match request.as_mut().poll(cx) {
             Poll::Ready(outcome) => Some(outcome),
             Poll::Pending => None,
         })
@@ -295,12 +295,17 @@ fn one_who_is_not_polled_any_more_is_passed() {
         let watcher = {
             let world = world.clone();
             thread::spawn(move || {
-                let host = world.hosts.find(&world.origin).unwrap();
-                let api = world.api.as_ref().map(|api| world.hosts.number_of(api));
+                let host = world.hosts.0.find(&world.origin).unwrap();
+                let table = &world.hosts.0.table;
+                let number = |api: &Api| table.key_of((api.origin(), api.prefix(), api.key()));
+                let api = world.api.as_ref().map(number);
                 let mut now = world.hosts.clock().now().monotonic;
-                block_on(poll_fn(|task| {
-                    // Time passes for the watch alone: whoever has not looked by then is silent.
-                    while let Some(until) = host.watch(now, api, task.waker()) {
+                block_on(poll_fn(|cx| {
+                    // Time passes for the monitor alone: a head that is not polled by then is stalled.
+                    while let Some(until) = host.with_queue(api, |locked| {
+                        let queue = &mut locked.queue;
+                        queue.check_head(now, cx.waker(), locked.wakers)
+                    }) {
                         now = until;
                         thread::yield_now();
                     }

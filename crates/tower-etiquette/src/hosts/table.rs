@@ -7,14 +7,15 @@
 //! lose their name, and get it back from the next request.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use etiquette_core::decide::host::{HostPolicy, HostState, PackedHost};
 
-use super::host::Host;
+use super::entry::Host;
 
 const SHARDS: usize = 64;
 /// A shard with fewer hosts is not swept for size alone. Few, because hosts that come to rest are packed while the
@@ -25,13 +26,26 @@ const SMALL: usize = 8;
 pub(super) struct Table {
     shards: Box<[Mutex<Shard>]>,
     len: AtomicUsize,
-    most: usize,
+    max_hosts: usize,
+    keys: RandomState,
     /// Packed times count from here.
     base: Instant,
-    /// The policy of packed hosts.
-    policy: Arc<HostPolicy>,
+    pub(super) policies: Policies,
     /// When a full table was last searched in vain.
     searched: Mutex<Option<Instant>>,
+}
+
+/// Which policy a host is under, by its name.
+#[derive(Debug, Default)]
+pub(super) struct Policies {
+    pub(super) common: Arc<HostPolicy>,
+    pub(super) own: HashMap<String, Arc<HostPolicy>>,
+}
+
+impl Policies {
+    pub(super) fn of(&self, name: &str) -> &Arc<HostPolicy> {
+        self.own.get(name).unwrap_or(&self.common)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -61,83 +75,83 @@ impl Hasher for Hashed {
 }
 
 impl Table {
-    pub(super) fn new(most: usize, policy: Arc<HostPolicy>, base: Instant) -> Self {
+    pub(super) fn new(
+        max_hosts: usize,
+        policies: Policies,
+        keys: RandomState,
+        base: Instant,
+    ) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             len: AtomicUsize::new(0),
-            most,
+            max_hosts,
+            keys,
             base,
-            policy,
+            policies,
             searched: Mutex::new(None),
         }
     }
 
-    /// The host, if it is remembered. `make` makes one for what is packed.
-    pub(super) fn get(
-        &self,
-        key: u64,
-        now: Instant,
-        make: impl FnOnce(HostState) -> Host,
-    ) -> Option<Arc<Host>> {
-        self.find(&mut self.shard(key), key, now, make)
+    /// A number that stands for `value` in this process.
+    pub(super) fn key_of(&self, value: impl Hash) -> u64 {
+        self.keys.hash_one(value)
     }
 
-    /// The host, made by `make` if it is new; `None` when the table is full and nobody may be forgotten.
-    pub(super) fn get_or_insert(
-        &self,
-        key: u64,
-        now: Instant,
-        make: impl Fn(HostState) -> Host,
-    ) -> Option<Arc<Host>> {
+    /// The host, if it is remembered.
+    pub(super) fn get(&self, name: &str, now: Instant) -> Option<Arc<Host>> {
+        let key = self.key_of(name);
+        self.find(&mut self.shard(key), key, name, now)
+    }
+
+    /// The host, made if it is new; `None` when the table is full and nobody may be forgotten.
+    pub(super) fn get_or_insert(&self, name: &str, now: Instant) -> Option<Arc<Host>> {
+        let key = self.key_of(name);
         {
             let mut shard = self.shard(key);
-            if let Some(host) = self.find(&mut shard, key, now, &make) {
+            if let Some(host) = self.find(&mut shard, key, name, now) {
                 return Some(host);
             }
             self.sweep_if_large(&mut shard, now);
         }
-        if self.len.load(Ordering::Acquire) >= self.most && !self.make_room(now) {
+        if self.len.load(Ordering::Acquire) >= self.max_hosts && !self.make_room(now) {
             return None;
         }
-        Some(self.insert(key, now, make))
+        Some(self.insert_at(key, name, now))
     }
 
-    /// The host, made by `make` if it is new, however full the table is.
-    pub(super) fn insert(
-        &self,
-        key: u64,
-        now: Instant,
-        make: impl Fn(HostState) -> Host,
-    ) -> Arc<Host> {
+    /// The host, made if it is new, however full the table is.
+    pub(super) fn insert(&self, name: &str, now: Instant) -> Arc<Host> {
+        self.insert_at(self.key_of(name), name, now)
+    }
+
+    fn insert_at(&self, key: u64, name: &str, now: Instant) -> Arc<Host> {
         let mut shard = self.shard(key);
-        if let Some(host) = self.find(&mut shard, key, now, &make) {
+        if let Some(host) = self.find(&mut shard, key, name, now) {
             return host;
         }
         self.len.fetch_add(1, Ordering::AcqRel);
-        let host = Arc::new(make(HostState::new()));
-        shard.hosts.insert(key, Arc::clone(&host));
-        host
+        self.unpack(&mut shard, key, name, HostState::new())
     }
 
-    fn find(
-        &self,
-        shard: &mut Shard,
-        key: u64,
-        now: Instant,
-        make: impl FnOnce(HostState) -> Host,
-    ) -> Option<Arc<Host>> {
+    fn find(&self, shard: &mut Shard, key: u64, name: &str, now: Instant) -> Option<Arc<Host>> {
         if let Some(host) = shard.hosts.get(&key) {
             return Some(Arc::clone(host));
         }
         let packed = shard.packed.remove(&key)?;
-        let host = Arc::new(make(HostState::unpack(packed, self.base)));
         self.sweep_if_large(shard, now);
+        let state = HostState::unpack(packed, self.base);
+        Some(self.unpack(shard, key, name, state))
+    }
+
+    fn unpack(&self, shard: &mut Shard, key: u64, name: &str, state: HostState) -> Arc<Host> {
+        let policy = Arc::clone(self.policies.of(name));
+        let host = Arc::new(Host::new(key, name, policy, state));
         shard.hosts.insert(key, Arc::clone(&host));
-        Some(host)
+        host
     }
 
     /// How many hosts are remembered, after forgetting those who are owed nothing.
-    pub(super) fn settle(&self, now: Instant) -> usize {
+    pub(super) fn forget_idle(&self, now: Instant) -> usize {
         for shard in &self.shards {
             let mut shard = lock(shard);
             shard.sweep_packed_at = 0;
@@ -164,7 +178,7 @@ impl Table {
     fn make_room(&self, now: Instant) -> bool {
         {
             let mut searched = lock(&self.searched);
-            let pause = Duration::from_micros(self.most as u64);
+            let pause = Duration::from_micros(self.max_hosts as u64);
             if searched.is_some_and(|last| now.saturating_duration_since(last) < pause) {
                 return false;
             }
@@ -173,7 +187,7 @@ impl Table {
         for shard in &self.shards {
             self.sweep(&mut lock(shard), now, true);
         }
-        let room = self.len.load(Ordering::Acquire) < self.most;
+        let room = self.len.load(Ordering::Acquire) < self.max_hosts;
         if room {
             *lock(&self.searched) = None;
         }
@@ -198,7 +212,7 @@ impl Table {
             if host.is_forgettable(now, pressure) {
                 return false;
             }
-            match host.pack(&self.policy, self.base, now) {
+            match host.pack(&self.policies.common, self.base, now) {
                 Some(rest) => {
                     packed.insert(*key, rest);
                     false
@@ -220,7 +234,11 @@ impl Table {
 
     fn forget_packed(&self, shard: &mut Shard, now: Instant, pressure: bool) {
         shard.packed.retain(|_, packed| {
-            !HostState::unpack(*packed, self.base).is_forgettable(&self.policy, now, pressure)
+            !HostState::unpack(*packed, self.base).is_forgettable(
+                &self.policies.common,
+                now,
+                pressure,
+            )
         });
         let left = shard.packed.len();
         shard.sweep_packed_at = left.saturating_mul(2);

@@ -1,20 +1,17 @@
 use std::error::Error;
 use std::fmt;
-use std::pin::pin;
 
-use bytes::Buf;
-use http::{Request, Response, StatusCode, Uri};
+use http::{Request, Response, StatusCode};
 use http_body::Body;
-use http_body_util::BodyExt;
 use tower_service::Service;
 
-use crate::ready::ready;
+use crate::ready::{read_up_to, send};
 use crate::{BoxError, Identity};
 
 /// How many bytes of a page are searched for the token.
-const MOST: usize = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 
-/// The link answers and its page names the token.
+/// There is a page behind the link, and it names the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Published {
@@ -26,9 +23,9 @@ pub struct Published {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Unpublished {
-    /// No answer came.
-    NoAnswer(BoxError),
-    /// The answer is no page.
+    /// There was no response, or its body ended early.
+    NoResponse(BoxError),
+    /// The response is no page.
     Status(StatusCode),
     /// The page does not name the token, so that whoever looks it up cannot tell that it is about this client.
     NotNamed,
@@ -37,9 +34,11 @@ pub enum Unpublished {
 impl fmt::Display for Unpublished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoAnswer(_) => f.write_str("the identity's link does not answer"),
-            Self::Status(status) => write!(f, "the identity's link answers {status}"),
-            Self::NotNamed => f.write_str("the page behind the identity's link does not name it"),
+            Self::NoResponse(_) => f.write_str("no response from the identity's link"),
+            Self::Status(status) => write!(f, "status {status} from the identity's link"),
+            Self::NotNamed => {
+                f.write_str("the page behind the identity's link does not name its token")
+            }
         }
     }
 }
@@ -47,13 +46,13 @@ impl fmt::Display for Unpublished {
 impl Error for Unpublished {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::NoAnswer(error) => Some(&**error),
+            Self::NoResponse(error) => Some(&**error),
             _ => None,
         }
     }
 }
 
-/// Asks for the identity's link through `client` and tells whether it leads to a page that names its token.
+/// Fetches the identity's link through `client` and checks that it leads to a page that names its token.
 ///
 /// # Errors
 /// [`Unpublished`] when it does not.
@@ -71,35 +70,15 @@ where
     ResBody: Body,
     ResBody::Error: Into<BoxError>,
 {
-    let failed = |error: BoxError| Unpublished::NoAnswer(error);
     let mut request = Request::new(ReqBody::default());
     // The identity was made with a valid link; a fragment is not sent.
-    *request.uri_mut() = identity
-        .url()
-        .parse::<Uri>()
-        .map_err(|error| failed(error.into()))?;
-    ready(&mut client)
-        .await
-        .map_err(|error| failed(error.into()))?;
-    let response = client
-        .call(request)
-        .await
-        .map_err(|error| failed(error.into()))?;
+    *request.uri_mut() = identity.url().parse().map_err(no_response)?;
+    let response = send(&mut client, request).await.map_err(no_response)?;
     if !response.status().is_success() {
         return Err(Unpublished::Status(response.status()));
     }
-    let mut body = pin!(response.into_body());
-    let mut page = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| failed(error.into()))?;
-        if let Ok(mut data) = frame.into_data() {
-            let take = data.remaining().min(MOST - page.len());
-            page.extend_from_slice(&data.copy_to_bytes(take));
-        }
-        if page.len() == MOST {
-            break;
-        }
-    }
+    let page = read_up_to(response.into_body(), MAX_BYTES).await;
+    let page = page.map_err(no_response)?;
     let page = String::from_utf8_lossy(&page);
     if !identity.token().appears_in(&page) {
         return Err(Unpublished::NotNamed);
@@ -108,6 +87,10 @@ where
     Ok(Published {
         names_user_token: identity.user_token().is_none_or(names),
     })
+}
+
+fn no_response(cause: impl Into<BoxError>) -> Unpublished {
+    Unpublished::NoResponse(cause.into())
 }
 
 #[cfg(test)]
@@ -138,8 +121,8 @@ mod tests {
     async fn what_helps_nobody() {
         let site = |status: u16, body: &'static str| {
             service_fn(move |_: Request<()>| async move {
-                let answer = Response::builder().status(status);
-                answer.body(Full::<bytes::Bytes>::from(body))
+                let response = Response::builder().status(status);
+                response.body(Full::<bytes::Bytes>::from(body))
             })
         };
         let gone = check_published(&identity(), site(404, "")).await;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::service::Told;
+use super::description::Description;
 use super::text::{Language, Say};
 
 /// Readable on a phone and on paper, light or dark as the reader has set it, without a request for anything else.
@@ -17,11 +17,11 @@ border-radius:.4rem;background:color-mix(in srgb,currentColor 6%,transparent)}\
 pre{font:.9rem/1.5 ui-monospace,monospace}\
 a{overflow-wrap:anywhere}";
 
-impl Told {
+impl Description {
     /// The page in one language.
     pub(super) fn html(&self, language: Language) -> String {
         let mut page = Page {
-            told: self,
+            description: self,
             language,
             html: String::with_capacity(6_000),
         };
@@ -31,14 +31,14 @@ impl Told {
 }
 
 struct Page<'a> {
-    told: &'a Told,
+    description: &'a Description,
     language: Language,
     html: String,
 }
 
 impl Page<'_> {
     fn write(&mut self) {
-        let told = self.told;
+        let description = self.description;
         let title = self.say(Say::Title);
         let _ = write!(
             self.html,
@@ -49,27 +49,28 @@ impl Page<'_> {
         );
         let _ = writeln!(self.html, "<h1>{title}</h1>");
         self.paragraph(Say::Intro);
-        self.block(&told.user_agent);
-        if let Some(purpose) = &told.purpose {
+        self.block(&description.user_agent);
+        if let Some(purpose) = &description.purpose {
             self.heading(Say::Purpose);
             let _ = writeln!(self.html, "<p>{}</p>", escaped(purpose));
         }
-        for advice in told.advice() {
+        for advice in description.advice() {
             self.heading(advice.heading);
             self.block(&advice.lines);
             self.paragraph(advice.note);
-            if let (Say::People, Some(name)) = (advice.heading, &told.user_fetch_user_agent) {
+            if let (Say::People, Some(name)) = (advice.heading, &description.user_fetch_user_agent)
+            {
                 self.block(name);
             }
         }
         self.heading(Say::Verify);
         self.paragraph(Say::VerifyNote);
-        if let Some(keys) = &told.keys {
+        if let Some(keys) = &description.keys {
             self.paragraph(Say::VerifyKeys);
             let link = escaped(keys);
             let _ = writeln!(self.html, "<p><a href=\"{link}\">{link}</a></p>");
         }
-        if let Some(contact) = &told.contact {
+        if let Some(contact) = &description.contact {
             self.heading(Say::Contact);
             let contact = escaped(contact);
             let _ = writeln!(
@@ -82,7 +83,7 @@ impl Page<'_> {
     }
 
     fn say(&self, what: Say) -> String {
-        escaped(&self.told.say(self.language, what))
+        escaped(&self.description.say(self.language, what))
     }
 
     fn heading(&mut self, what: Say) {

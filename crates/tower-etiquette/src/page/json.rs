@@ -1,12 +1,10 @@
 //! The page for programs: the same facts and the same sentences.
 
-use std::fmt::{self, Write};
-
-use super::service::Told;
+use super::description::Description;
 use super::text::{Language, Say};
-use crate::json::Json;
+use crate::json::Object;
 
-impl Told {
+impl Description {
     /// The page as JSON, its sentences in one language.
     pub(super) fn json(&self, language: Language) -> String {
         let mut object = Object::default();
@@ -48,32 +46,5 @@ impl Told {
         object.raw("advice", format_args!("[{}]", advice.join(",")));
         object.text("verification", &self.say(language, Say::VerifyNote));
         object.finish()
-    }
-}
-
-/// A JSON object that is being written.
-#[derive(Default)]
-struct Object(String);
-
-impl Object {
-    fn raw(&mut self, name: &str, value: impl fmt::Display) {
-        let before = if self.0.is_empty() { '{' } else { ',' };
-        // Writing to a string does not fail.
-        let _ = write!(self.0, "{before}{}:{value}", Json(name));
-    }
-
-    fn text(&mut self, name: &str, value: &str) {
-        self.raw(name, Json(value));
-    }
-
-    fn optional(&mut self, name: &str, value: Option<&str>) {
-        match value {
-            Some(value) => self.text(name, value),
-            None => self.raw(name, "null"),
-        }
-    }
-
-    fn finish(self) -> String {
-        self.0 + "}"
     }
 }

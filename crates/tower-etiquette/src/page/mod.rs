@@ -25,8 +25,8 @@
 //!     .build()?;
 //! let page = DescriptionPage::new(&identity);
 //! let request = Request::get("/bot.html").header("accept-language", "de").body(())?;
-//! let answer = page.oneshot(request).await?;
-//! let html = answer.into_body().collect().await?.to_bytes();
+//! let response = page.oneshot(request).await?;
+//! let html = response.into_body().collect().await?.to_bytes();
 //! let html = std::str::from_utf8(&html)?;
 //! assert!(html.contains("User-agent: ExampleBot\nDisallow: /"));
 //! assert!(html.contains("lang=\"de\""));
@@ -34,10 +34,11 @@
 //! # }
 //! ```
 //!
-//! **The check**: [`check_published`] asks for the link and tells whether it answers and names the token. An identity
+//! **The check**: [`check_published`] asks for the link and checks that it leads to a page that names the token. An identity
 //! whose link leads nowhere helps nobody.
 
 mod check;
+mod description;
 mod html;
 mod json;
 mod negotiate;

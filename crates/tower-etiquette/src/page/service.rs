@@ -5,113 +5,32 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etiquette_core::PurposeKind;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY,
+    CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
 use tower_service::Service;
 
+use super::description::Description;
 use super::negotiate;
-use super::text::{Language, Say};
 use crate::Identity;
+use crate::serve::get_or_head;
 
 /// Serves the page that an identity's link leads to. See the [module](super). Cloning is cheap.
 #[derive(Clone, Debug)]
-pub struct DescriptionPage(Arc<Told>);
+pub struct DescriptionPage(Arc<Description>);
 
 /// The future of [`DescriptionPage`].
 pub type PageFuture = Ready<Result<Response<Full<Bytes>>, Infallible>>;
-
-/// What the page tells.
-#[derive(Clone, Debug)]
-pub(super) struct Told {
-    pub(super) token: String,
-    pub(super) user_token: Option<String>,
-    pub(super) version: String,
-    pub(super) user_agent: String,
-    /// Of page fetches for people.
-    pub(super) user_fetch_user_agent: Option<String>,
-    pub(super) url: String,
-    pub(super) contact: Option<String>,
-    pub(super) purpose: Option<String>,
-    pub(super) minutes: u64,
-    pub(super) seconds: u64,
-    pub(super) keys: Option<String>,
-}
-
-/// Something that an operator can do, with lines to paste.
-#[derive(Clone, Debug)]
-pub(super) struct Advice {
-    pub(super) heading: Say,
-    pub(super) lines: String,
-    pub(super) note: Say,
-}
-
-impl Told {
-    /// The lines for robots.txt under a name.
-    pub(super) fn lines(token: &str, rules: &str) -> String {
-        format!("User-agent: {token}\n{rules}")
-    }
-
-    /// What an operator can do, from the mildest on.
-    pub(super) fn advice(&self) -> Vec<Advice> {
-        let own = |rules| Self::lines(&self.token, rules);
-        let busy = "HTTP/1.1 429 Too Many Requests\nRetry-After: 3600".to_owned();
-        let mut advice = vec![
-            (Say::Slow, own("Crawl-delay: 10"), Say::SlowNote),
-            (Say::Pause, busy, Say::PauseNote),
-            (Say::Path, own("Disallow: /private/"), Say::PathNote),
-            (Say::Stop, own("Disallow: /"), Say::StopNote),
-        ];
-        if let Some(token) = &self.user_token {
-            let lines = Self::lines(token, "Disallow: /");
-            advice.push((Say::People, lines, Say::PeopleNote));
-        }
-        let advice = advice.into_iter().map(|(heading, lines, note)| Advice {
-            heading,
-            lines,
-            note,
-        });
-        advice.collect()
-    }
-
-    /// A sentence with its blanks filled in.
-    pub(super) fn say(&self, language: Language, what: Say) -> String {
-        language
-            .say(what)
-            .replace("{token}", &self.token)
-            .replace("{user}", self.user_token.as_deref().unwrap_or_default())
-            .replace("{minutes}", &self.minutes.to_string())
-            .replace("{seconds}", &self.seconds.to_string())
-    }
-}
 
 impl DescriptionPage {
     /// The page of `identity`. It says that a line in robots.txt acts within an hour and that a Crawl-delay is kept up
     /// to 300 s: the defaults of the layers.
     #[must_use]
     pub fn new(identity: &Identity) -> Self {
-        let name = |purpose| {
-            let name = identity.user_agent(purpose).to_str();
-            name.unwrap_or_default().to_owned()
-        };
-        let user_token = identity.user_token();
-        Self(Arc::new(Told {
-            token: identity.token().to_string(),
-            user_token: user_token.map(ToString::to_string),
-            version: identity.version().to_owned(),
-            user_agent: name(PurposeKind::Crawl),
-            user_fetch_user_agent: user_token.map(|_| name(PurposeKind::UserFetch)),
-            url: identity.url().to_owned(),
-            contact: identity.contact().map(str::to_owned),
-            purpose: identity.purpose().map(str::to_owned),
-            minutes: 60,
-            seconds: 300,
-            keys: None,
-        }))
+        Self(Arc::new(Description::new(identity)))
     }
 
     /// Within which time a line in robots.txt acts: the longest life of a copy that the client is configured with.
@@ -135,39 +54,32 @@ impl DescriptionPage {
         self
     }
 
-    fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut answer = Response::new(Full::default());
-            *answer.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-            let allowed = HeaderValue::from_static("GET, HEAD");
-            answer.headers_mut().insert(ALLOW, allowed);
-            return answer;
-        }
-        let language = negotiate::language(request.headers());
-        let (body, kind) = if negotiate::wants_json(request.headers()) {
-            (self.0.json(language), "application/json")
-        } else {
-            (self.0.html(language), "text/html; charset=utf-8")
-        };
-        let mut answer = Response::new(match *request.method() {
-            Method::HEAD => Full::default(),
-            _ => Full::from(body),
-        });
-        let headers = answer.headers_mut();
-        for (name, value) in [
-            (CONTENT_TYPE, kind),
-            (CONTENT_LANGUAGE, language.tag()),
-            (VARY, "accept, accept-language"),
-            (CACHE_CONTROL, "max-age=3600"),
-            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (
-                CONTENT_SECURITY_POLICY,
-                "default-src 'none'; style-src 'unsafe-inline'",
-            ),
-        ] {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        answer
+    fn respond<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+        get_or_head(request, || {
+            let language = negotiate::language(request.headers());
+            let (body, content_type) = if negotiate::wants_json(request.headers()) {
+                (self.0.json(language), "application/json")
+            } else {
+                (self.0.html(language), "text/html; charset=utf-8")
+            };
+            let mut response = Response::new(body.into());
+            let fields = [
+                (CONTENT_TYPE, content_type),
+                (CONTENT_LANGUAGE, language.tag()),
+                (VARY, "accept, accept-language"),
+                (CACHE_CONTROL, "max-age=3600"),
+                (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+                (
+                    CONTENT_SECURITY_POLICY,
+                    "default-src 'none'; style-src 'unsafe-inline'",
+                ),
+            ];
+            let headers = response.headers_mut();
+            for (name, value) in fields {
+                headers.insert(name, HeaderValue::from_static(value));
+            }
+            response
+        })
     }
 }
 
@@ -181,12 +93,13 @@ impl<B> Service<Request<B>> for DescriptionPage {
     }
 
     fn call(&mut self, request: Request<B>) -> PageFuture {
-        ready(Ok(self.answer(&request)))
+        ready(Ok(self.respond(&request)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::text::{Language, Say};
     use super::*;
 
     fn page() -> DescriptionPage {
@@ -244,14 +157,14 @@ mod tests {
             let request = Request::get("/bot.html")
                 .header("accept", "application/json")
                 .header("accept-language", wanted);
-            let answer = page().answer(&request.body(()).unwrap());
-            let headers = answer.headers();
+            let response = page().respond(&request.body(()).unwrap());
+            let headers = response.headers();
             assert_eq!(headers["content-type"], "application/json");
             assert_eq!(headers["content-language"], language.tag());
             assert_eq!(headers["vary"], "accept, accept-language");
             let json = page().0.json(language);
             for what in [Say::Title, Say::Slow, Say::StopNote, Say::VerifyNote] {
-                let said = crate::json::Json(&page().0.say(language, what)).to_string();
+                let said = crate::json::Text(&page().0.say(language, what)).to_string();
                 assert!(json.contains(&said), "{said} {json}");
             }
         }
@@ -260,9 +173,9 @@ mod tests {
     #[test]
     fn only_reading() {
         let request = Request::post("/bot.html").body(()).unwrap();
-        assert_eq!(page().answer(&request).status(), 405);
+        assert_eq!(page().respond(&request).status(), 405);
         let request = Request::head("/bot.html").body(()).unwrap();
-        let answer = page().answer(&request);
-        assert_eq!(answer.headers()["vary"], "accept, accept-language");
+        let response = page().respond(&request);
+        assert_eq!(response.headers()["vary"], "accept, accept-language");
     }
 }

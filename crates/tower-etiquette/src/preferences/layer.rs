@@ -1,14 +1,18 @@
 use std::sync::Arc;
 
-use tower_layer::Layer;
+use super::Use;
 
-use super::{PreferencesService, Use};
-
-/// Reads what sites wish to be done with their answers. See the [module](super).
+/// Reads what sites wish to be done with their responses. See the [module](super).
 #[derive(Clone, Debug, Default)]
 pub struct PreferencesLayer {
-    uses: Arc<[Use]>,
-    enforce: bool,
+    pub(super) config: PreferencesConfig,
+}
+
+/// The settings of a [`PreferencesLayer`].
+#[derive(Clone, Debug, Default)]
+pub struct PreferencesConfig {
+    pub(super) uses: Arc<[Use]>,
+    pub(super) enforce: bool,
 }
 
 impl PreferencesLayer {
@@ -18,33 +22,17 @@ impl PreferencesLayer {
         Self::default()
     }
 
-    /// Declares what answers are used for. Nothing by default.
+    /// Declares what responses are used for. Nothing by default.
     #[must_use]
     pub fn used_for(mut self, uses: impl IntoIterator<Item = Use>) -> Self {
-        self.uses = uses.into_iter().collect();
+        self.config.uses = uses.into_iter().collect();
         self
     }
 
-    /// Refuses successful answers that the site does not want to be used so. Off by default.
+    /// Refuses successful responses that the site does not want to be used so. Off by default.
     #[must_use]
     pub fn enforce(mut self, yes: bool) -> Self {
-        self.enforce = yes;
+        self.config.enforce = yes;
         self
-    }
-
-    /// The declared uses, if they are enforced.
-    pub(super) fn enforced(&self) -> &[Use] {
-        if self.enforce { &self.uses } else { &[] }
-    }
-}
-
-impl<S> Layer<S> for PreferencesLayer {
-    type Service = PreferencesService<S>;
-
-    fn layer(&self, inner: S) -> PreferencesService<S> {
-        PreferencesService {
-            inner,
-            layer: self.clone(),
-        }
     }
 }

@@ -1,7 +1,7 @@
-//! What the site wishes to be done with its answer, as facts on the response.
+//! What the site wishes to be done with its response, as facts on the response.
 //!
 //! **What a site operator gains**: Content-Usage, Content-Signal, X-Robots-Tag and TDM reservations are read where they
-//! stand, in response heads and in the robots.txt that is read anyway; a client that declares its uses drops an answer
+//! stand, in response heads and in the robots.txt that is read anyway; a client that declares its uses drops a response
 //! that is not meant for them before the body is sent.
 //!
 //! **Defaults**: [`Facts::preferences`](crate::Facts::preferences) has the wish for each use with its sources; any
@@ -39,8 +39,8 @@ mod layer;
 mod service;
 
 pub use etiquette_core::decide::preferences::{
-    Directives, Preferences, Said, Source, Tdm, Use, UseRefused, Wish, Wishes, tdm,
+    Directives, Preferences, Statement, StatementSource, Tdm, Use, UseRefused, Wish, Wishes, tdm,
 };
 pub use future::ResponseFuture;
-pub use layer::PreferencesLayer;
-pub use service::PreferencesService;
+pub use layer::{PreferencesConfig, PreferencesLayer};
+pub use service::{PendingRequest, PreferencesService};

@@ -1,95 +1,78 @@
-use std::task::{Context as TaskContext, Poll};
+use std::sync::Arc;
 
 use etiquette_core::decide::preferences::{Preferences, UseRefused};
-use etiquette_core::{Identity, Origin, PurposeKind, Refusal};
-use http::{Request, Response, Uri};
-use tower_service::Service;
+use etiquette_core::{Identity, Origin, Purpose, PurposeKind, Refusal};
+use http::{Uri, request, response};
+use tower_layer::Layer;
 
-use super::{PreferencesLayer, ResponseFuture};
-use crate::BoxError;
-use crate::ext::{self, Context, Facts};
-use crate::macros::inner_accessors;
+use super::{PreferencesConfig, PreferencesLayer, Use};
+use crate::context::Context;
+use crate::facts::Facts;
+use crate::head::{HeadService, OnHead};
+use crate::macros::service_constructors;
 
 /// The service of [`PreferencesLayer`].
-#[derive(Clone, Debug)]
-pub struct PreferencesService<S> {
-    pub(super) inner: S,
-    pub(super) layer: PreferencesLayer,
-}
+pub type PreferencesService<S> = HeadService<S, PreferencesConfig>;
 
-inner_accessors!(PreferencesService);
+impl<S> Layer<S> for PreferencesLayer {
+    type Service = PreferencesService<S>;
 
-impl PreferencesService<()> {
-    /// Shortcut for [`PreferencesLayer::new`].
-    #[must_use]
-    pub fn layer() -> PreferencesLayer {
-        PreferencesLayer::new()
+    fn layer(&self, inner: S) -> PreferencesService<S> {
+        PreferencesService::with_config(inner, self.config.clone())
     }
 }
 
-impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for PreferencesService<S>
-where
-    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
-    S::Error: Into<BoxError>,
-{
-    type Response = Response<ResBody>;
-    type Error = BoxError;
-    type Future = ResponseFuture<S::Future>;
+service_constructors!(PreferencesService, PreferencesLayer);
 
-    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
+impl OnHead for PreferencesConfig {
+    type Pending = PendingRequest;
+
+    fn on_request(&self, request: &mut request::Parts) -> Result<PendingRequest, Refusal> {
+        Ok(PendingRequest {
+            enforced: self.enforce.then(|| Arc::clone(&self.uses)),
+            uri: request.uri.clone(),
+            purpose: Purpose::kind_of(&request.extensions, &request.uri, &request.headers),
+            identity: Context::identity_in(&request.extensions).cloned(),
+        })
     }
 
-    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        let asked = Asked {
-            layer: self.layer.clone(),
-            uri: request.uri().clone(),
-            purpose: ext::purpose(&request),
-            identity: request
-                .extensions()
-                .get::<Context>()
-                .and_then(|context| context.identity.clone()),
-        };
-        ResponseFuture::new(self.inner.call(request), asked)
+    fn on_response(request: PendingRequest, response: &mut response::Parts) -> Result<(), Refusal> {
+        let preferences = request.read(response);
+        let enforced = request.enforced.iter().flat_map(|uses| uses.iter());
+        let unwanted = enforced
+            .copied()
+            .find_map(|what| Some((what, preferences.who_disallows(what)?)));
+        if let Some((what, source)) = unwanted.filter(|_| response.status.is_success()) {
+            let contact = request.identity.as_ref().map(Identity::help).cloned();
+            let origin = Origin::of(&request.uri).ok();
+            return Err(UseRefused::new(origin, what, source, contact).into());
+        }
+        Facts::edit(&mut response.extensions, |facts| {
+            facts.preferences = Some(preferences.into());
+        });
+        Ok(())
     }
 }
 
-/// What is remembered of a request until its answer comes.
-#[derive(Clone, Debug)]
-pub(super) struct Asked {
-    layer: PreferencesLayer,
+/// What is kept of a request until its response arrives.
+#[derive(Debug)]
+pub struct PendingRequest {
+    enforced: Option<Arc<[Use]>>,
     uri: Uri,
     purpose: PurposeKind,
     identity: Option<Identity>,
 }
 
-impl Asked {
-    /// Adds the wishes to the facts of the answer, or refuses it for one of them.
-    pub(super) fn answered<B>(self, mut response: Response<B>) -> Result<Response<B>, BoxError> {
-        let preferences = self.read(&response);
-        let unwanted = self
-            .layer
-            .enforced()
-            .iter()
-            .find_map(|&what| Some((what, preferences.who_disallows(what)?)));
-        if let Some((what, source)) = unwanted.filter(|_| response.status().is_success()) {
-            let help = self.identity.as_ref().map(Identity::help).cloned();
-            let origin = Origin::of(&self.uri).ok();
-            let refused = UseRefused::new(origin, what, source, help);
-            return Err(Box::new(Refusal::Use(refused)));
-        }
-        Facts::edit(response.extensions_mut(), |facts| {
-            facts.preferences = Some(preferences.into());
-        });
-        Ok(response)
-    }
-
-    fn read<B>(&self, response: &Response<B>) -> Preferences {
+impl PendingRequest {
+    /// What the response and the robots.txt of its site say about its use.
+    fn read(&self, response: &response::Parts) -> Preferences {
         let token = self
             .identity
             .as_ref()
             .map(|identity| identity.token_for(self.purpose));
-        let robots = Facts::of(response)
+        let robots = response
+            .extensions
+            .get::<Facts>()
             .and_then(Facts::robots)
             .and_then(|facts| facts.robots());
         let group = robots.zip(token).and_then(|(robots, token)| {
@@ -105,6 +88,6 @@ impl Asked {
         };
         let group = group.as_ref().map(|group| (group, path.as_bytes()));
         let token = token.map_or("*", |token| token.as_str());
-        Preferences::read(response.headers(), group, token)
+        Preferences::read(&response.headers, group, token)
     }
 }

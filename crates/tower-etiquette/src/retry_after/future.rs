@@ -1,39 +1,8 @@
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context as Task, Poll};
+use crate::boxed::BoxedFuture;
 
-use http::Response;
-
-use crate::BoxError;
-
-/// The answer to come of a [`RetryAfter`](super::RetryAfter).
+/// The future of [`RetryAfter`](super::RetryAfter).
 ///
 /// # Cancel safety
-/// Dropped while it waits for the end of a pause, it leaves the line and the next one takes its turn. Dropped while the
+/// Dropped while it waits for the end of a pause, it leaves the queue and the next one takes its turn. Dropped while the
 /// request is under way, it drops the inner call. The pause that it may have learnt of stays.
-pub struct ResponseFuture<B>(Boxed<B>);
-
-type Boxed<B> = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
-
-impl<B> ResponseFuture<B> {
-    pub(super) fn new(
-        future: impl Future<Output = Result<Response<B>, BoxError>> + Send + 'static,
-    ) -> Self {
-        Self(Box::pin(future))
-    }
-}
-
-impl<B> Future for ResponseFuture<B> {
-    type Output = Result<Response<B>, BoxError>;
-
-    fn poll(mut self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(task)
-    }
-}
-
-impl<B> fmt::Debug for ResponseFuture<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseFuture").finish_non_exhaustive()
-    }
-}
+pub type ResponseFuture<B> = BoxedFuture<B>;

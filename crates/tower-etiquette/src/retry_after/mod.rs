@@ -1,7 +1,7 @@
 //! Obeys Retry-After: the whole host pauses, and the request is sent again when the site allows it.
 //!
 //! **What a site's operator gains**: a 429, or a 503, stops this client for the time that it names, every request of it
-//! and not only the one that was answered. Without a usable value the pause is 60 s, or 30 s for a 503, and doubles with
+//! and not only the one that it answers. Without a usable value the pause is 60 s, or 30 s for a 503, and doubles with
 //! each repetition up to an hour.
 //!
 //! **Defaults**: three attempts; only requests whose body is empty are sent again, for 503 only idempotent ones
@@ -46,13 +46,14 @@
 //! lets go what it held one by one, at the pace it has learnt; below a budget, which has started them already, by the
 //! budget's delay. Below a budget it holds permits of it while it waits.
 //!
-//! **Errors**: [`HostRefused`](etiquette_core::vocabulary::refusal::HostRefused) when the wait is too long,
-//! [`NoOrigin`](etiquette_core::vocabulary::refusal::NoOrigin) for a request without an absolute URI, both found by
+//! **Errors**: [`HostRefused`](crate::error::HostRefused) when the wait is too long,
+//! [`NoOrigin`](crate::error::NoOrigin) for a request without an absolute URI, both found by
 //! [`Refusal::find`](crate::Refusal::find). Whatever the inner service returns is passed on.
 
 mod future;
 mod layer;
 mod replay;
+mod retry_loop;
 mod service;
 
 pub use future::ResponseFuture;

@@ -1,5 +1,4 @@
-use std::fmt;
-
+use crate::macros::opaque_debug;
 use http_body::Body;
 
 /// How a request's body is had a second time.
@@ -28,8 +27,4 @@ impl<B, F: Fn(&B) -> Option<B>> ReplayBody<B> for CloneWith<F> {
     }
 }
 
-impl<F> fmt::Debug for CloneWith<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CloneWith(..)")
-    }
-}
+opaque_debug!(CloneWith<F>);

@@ -1,45 +1,44 @@
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use etiquette_core::vocabulary::identity::Identity;
-use etiquette_core::vocabulary::identity::{NameRefusal, NameRefused, Verdict as NameVerdict};
+use etiquette_core::vocabulary::identity::{NameRefusal, NameRefused, Verdict};
 use etiquette_core::vocabulary::refusal::NoOrigin;
-use etiquette_core::{InvalidOrigin, Origin, PurposeKind, Refusal};
+use etiquette_core::{Clock, Identity, InvalidOrigin, Origin, PurposeKind, Refusal};
 use http::{Request, Response, header};
 use http_body::Body;
+use tower_layer::Layer;
 use tower_service::Service;
 
-use super::gate::{Asking, Gate, Target};
-use super::layer::{RobotsLayer, Shared};
-use super::table::{Key, Tokens};
+use super::check::RobotsCheck;
+use super::layer::RobotsConfig;
+use super::request::RobotsRequest;
+use super::{ResponseFuture, RobotsLayer};
 use crate::BoxError;
-use crate::ext::{AtStart, Context, Facts, Rules, purpose};
-use crate::macros::inner_accessors;
-use crate::ready::ready;
+use crate::context::{Context, purpose};
+use crate::facts::Facts;
+use crate::macros::{inner_accessors, service_constructors};
+use crate::ready::{ready, send};
+use crate::start_check::{StartCheck, StartDecision};
 
-/// A service that reads robots.txt before any page and obeys it. See the [module](super).
-#[derive(Clone)]
+/// A service that fetches robots.txt before any page and obeys it. See the [module](super).
+#[derive(Clone, Debug)]
 pub struct Robots<S> {
     inner: S,
-    shared: Arc<Shared>,
+    config: Arc<RobotsConfig>,
 }
 
 inner_accessors!(Robots);
 
-impl<S> Robots<S> {
-    pub(super) fn new(inner: S, shared: Arc<Shared>) -> Self {
-        Self { inner, shared }
-    }
+impl<S> Layer<S> for RobotsLayer {
+    type Service = Robots<S>;
 
-    /// The layer with its defaults.
-    #[must_use]
-    pub fn layer() -> RobotsLayer {
-        RobotsLayer::new()
+    fn layer(&self, inner: S) -> Self::Service {
+        let config = Arc::new(self.config.clone());
+        Robots { inner, config }
     }
 }
+
+service_constructors!(Robots, RobotsLayer);
 
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for Robots<S>
 where
@@ -60,80 +59,64 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        ResponseFuture {
-            inner: Box::pin(call(self.inner.clone(), Arc::clone(&self.shared), request)),
-        }
+    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
+        let mut inner = self.inner.clone();
+        let config = Arc::clone(&self.config);
+        ResponseFuture::new(async move {
+            let purpose = purpose(&request);
+            let identity = identify(&mut request, &config, purpose)?;
+            let origin = origin_of(&request, &config)?;
+            if needs_no_check(&mut request, purpose) {
+                return send(&mut inner, request).await;
+            }
+            let clock = Arc::clone(&config.clock);
+            let visit = Context::of(request.extensions_mut()).visit.clone();
+            let checked = RobotsRequest::new(config, origin, identity, purpose, visit);
+            let target = request.uri().path_and_query();
+            let target = target.map_or("/", |target| target.as_str());
+            let check = Arc::new(RobotsCheck::new(checked, target, inner.clone()));
+            let mut inner = ready_when_allowed(&*check, &*clock, inner).await?;
+            let start_check = Arc::clone(&check) as Arc<dyn StartCheck>;
+            Context::of(request.extensions_mut()).start_check = Some(start_check);
+            let mut response = inner.call(request).await.map_err(Into::into)?;
+            if let Some(facts) = check.facts() {
+                Facts::edit(response.extensions_mut(), |all| all.robots = Some(facts));
+            }
+            Ok(response)
+        })
     }
 }
 
-async fn call<S, ReqBody, ResBody>(
-    inner: S,
-    shared: Arc<Shared>,
-    mut request: Request<ReqBody>,
-) -> Result<Response<ResBody>, BoxError>
-where
-    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-    ReqBody: Default + Send + 'static,
-    ResBody: Body + Send + 'static,
-    ResBody::Data: Send,
-{
-    let purpose = purpose(&request);
-    let identity = named(&mut request, &shared, purpose)?;
-    let origin = origin(&request, &shared)?;
-    let context = Context::of(request.extensions_mut());
-    let visit = context
-        .visit
-        .clone()
-        .filter(|_| purpose == PurposeKind::UserFetch);
-    // A layer of the same kind further out has asked already, or reads robots.txt itself (RFC 9309, 2.2.2: the file is
-    // always allowed). An API used under a key has limits of its own.
-    if context.reads_robots_txt
+/// A layer of the same kind further out has checked it already, or fetches robots.txt itself (RFC 9309, 2.2.2: the file
+/// is always allowed). An API used under a key has limits of its own.
+fn needs_no_check<B>(request: &mut Request<B>, purpose: PurposeKind) -> bool {
+    Context::of(request.extensions_mut()).fetches_robots_txt
         || purpose == PurposeKind::Api
         || request.uri().path() == "/robots.txt"
-    {
-        let mut inner = inner;
-        ready(&mut inner).await.map_err(Into::into)?;
-        return inner.call(request).await.map_err(Into::into);
-    }
+}
 
-    let tokens = Tokens {
-        crawl: identity.token().clone(),
-        user: identity.user_token().cloned(),
-    };
-    let key = Key { origin, tokens };
-    let asking = Asking {
-        slot: shared.table.slot(&key),
-        shared: Arc::clone(&shared),
-        target: Target::new(
-            &key.origin,
-            request
-                .uri()
-                .path_and_query()
-                .map_or("/", |target| target.as_str()),
-        ),
-        key,
-        identity,
-        purpose,
-        visit,
-        progress: Default::default(),
-    };
-    let gate = Arc::new(Gate::new(asking, inner.clone()));
-    let clock = &shared.settings.clock;
+/// A clone of `inner` that is ready, as soon as the rules allow the request.
+async fn ready_when_allowed<S, R>(
+    check: &dyn StartCheck,
+    clock: &dyn Clock,
+    inner: S,
+) -> Result<S, BoxError>
+where
+    S: Service<R> + Clone,
+    S::Error: Into<BoxError>,
+{
     let mut ready_inner = None;
-    let mut inner = loop {
-        match gate.at_start(clock.now()) {
-            AtStart::Refuse(refusal) => return Err(refusal),
-            AtStart::Renew => {
-                // Nothing of the inner service is held while robots.txt is read through a clone of it.
+    loop {
+        match check.check(clock.now()) {
+            StartDecision::Refuse(refusal) => return Err(refusal),
+            StartDecision::Refresh => {
+                // Nothing of the inner service is held while robots.txt is fetched through a clone of it.
                 drop(ready_inner.take());
-                gate.renew().await;
+                check.refresh().await;
             }
-            AtStart::Go { .. } => match ready_inner.take() {
-                // The rules were asked after it became ready: nothing lies between this answer and the call.
-                Some(inner) => break inner,
+            StartDecision::Start { .. } => match ready_inner.take() {
+                // The rules were asked after it became ready: nothing lies between this decision and the call.
+                Some(inner) => return Ok(inner),
                 None => {
                     let mut fresh = inner.clone();
                     ready(&mut fresh).await.map_err(Into::into)?;
@@ -141,33 +124,26 @@ where
                 }
             },
         }
-    };
-    let rules = Arc::clone(&gate) as Arc<dyn Rules>;
-    Context::of(request.extensions_mut()).rules = Some(rules);
-    let mut response = inner.call(request).await.map_err(Into::into)?;
-    if let Some(facts) = gate.facts() {
-        Facts::edit(response.extensions_mut(), |all| all.robots = Some(facts));
     }
-    Ok(response)
 }
 
 /// The identity of the request: the one that the user agent layer put there, or the layer's own if the request really
 /// carries its name.
-fn named<B>(
+fn identify<B>(
     request: &mut Request<B>,
-    shared: &Shared,
+    config: &RobotsConfig,
     purpose: PurposeKind,
 ) -> Result<Identity, Refusal> {
     if let Some(identity) = &Context::of(request.extensions_mut()).identity {
         return Ok(identity.clone());
     }
     let origin = Origin::of(request.uri()).ok();
-    let Some(identity) = shared.settings.identity.clone() else {
+    let Some(identity) = config.identity.clone() else {
         return Err(NameRefused::new(origin, NameRefusal::NoIdentity, None).into());
     };
     let sent = request.headers().get(header::USER_AGENT);
     let verdict = identity.judge_for(purpose, sent.map_or(b"", |name| name.as_bytes()));
-    if verdict != NameVerdict::Ok {
+    if verdict != Verdict::Ok {
         let help = Arc::clone(identity.help());
         return Err(NameRefused::new(origin, NameRefusal::Judged(verdict), Some(help)).into());
     }
@@ -176,8 +152,8 @@ fn named<B>(
 }
 
 /// The origin whose rules hold: the one that is really asked, so a Host field must not name another.
-fn origin<B>(request: &Request<B>, shared: &Shared) -> Result<Origin, Refusal> {
-    let origin = match (Origin::of(request.uri()), &shared.settings.origin) {
+fn origin_of<B>(request: &Request<B>, config: &RobotsConfig) -> Result<Origin, Refusal> {
+    let origin = match (Origin::of(request.uri()), &config.origin) {
         (Ok(origin), _) => origin,
         (Err(InvalidOrigin::Relative), Some(base)) => base.clone(),
         (Err(cause), _) => return Err(NoOrigin::new(cause).into()),
@@ -187,36 +163,4 @@ fn origin<B>(request: &Request<B>, shared: &Shared) -> Result<Origin, Refusal> {
         return Err(NoOrigin::new(InvalidOrigin::OtherHost).into());
     }
     Ok(origin)
-}
-
-/// The future of a [`Robots`] service.
-///
-/// # Cancel safety
-/// Dropping it before the request has started sends nothing for it; a reading of robots.txt goes on if others wait for
-/// it. Dropping it afterwards drops the inner service's future.
-pub struct ResponseFuture<ResBody> {
-    inner: Pin<Box<dyn Future<Output = Result<Response<ResBody>, BoxError>> + Send>>,
-}
-
-impl<ResBody> Future for ResponseFuture<ResBody> {
-    type Output = Result<Response<ResBody>, BoxError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        self.inner.as_mut().poll(cx)
-    }
-}
-
-impl<ResBody> fmt::Debug for ResponseFuture<ResBody> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("robots::ResponseFuture")
-            .finish_non_exhaustive()
-    }
-}
-
-impl<S: fmt::Debug> fmt::Debug for Robots<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Robots")
-            .field("inner", &self.inner)
-            .finish_non_exhaustive()
-    }
 }

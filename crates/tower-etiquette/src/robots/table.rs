@@ -2,16 +2,20 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use etiquette_core::Origin;
 use etiquette_core::decide::robots_txt::RobotsRecord;
+use etiquette_core::{Origin, Refusal};
 use etiquette_robots::ProductToken;
 
-use super::reading::Outcome;
-use crate::flight::{Beacon, Flight};
+use crate::flight::{Flight, WeakFlight};
+use crate::lock::lock;
 
-/// A copy is kept for an origin and the tokens that it was read for: a site may tell two clients different things.
+/// What a fetch leaves for those who waited for it. `Err`: nothing was fetched because the host does not admit the
+/// request; the record has not changed.
+pub(super) type FetchResult = Result<(), Refusal>;
+
+/// A copy is kept for an origin and the tokens that it was fetched for: a site may tell two clients different things.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) origin: Origin,
@@ -25,7 +29,7 @@ pub(super) struct Tokens {
     pub(super) user: Option<ProductToken>,
 }
 
-/// One origin's record and the reading that is under way, if one is.
+/// One origin's record and the fetch that is under way, if one is.
 #[derive(Default)]
 pub(super) struct Slot {
     state: Mutex<State>,
@@ -35,30 +39,33 @@ pub(super) struct Slot {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) record: RobotsRecord,
-    reading: Option<Beacon<Outcome>>,
+    fetch: Option<WeakFlight<FetchResult>>,
 }
 
 impl Slot {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
-    /// Joins the reading that is under way, or starts one.
-    pub(super) fn join_or_start(&self, start: impl FnOnce() -> Flight<Outcome>) -> Flight<Outcome> {
+    /// Joins the fetch that is under way, or starts one.
+    pub(super) fn join_or_start(
+        &self,
+        start: impl FnOnce() -> Flight<FetchResult>,
+    ) -> Flight<FetchResult> {
         let mut state = self.lock();
-        if let Some(flight) = state.reading.as_ref().and_then(Beacon::join) {
+        if let Some(flight) = state.fetch.as_ref().and_then(WeakFlight::join) {
             return flight;
         }
         let flight = start();
-        state.reading = Some(flight.beacon());
+        state.fetch = Some(flight.downgrade());
         flight
     }
 }
 
 impl State {
-    /// The reading has ended: who comes from now on starts a new one.
-    pub(super) fn reading_ended(&mut self) {
-        self.reading = None;
+    /// The fetch has ended: who comes from now on starts a new one.
+    pub(super) fn fetch_ended(&mut self) {
+        self.fetch = None;
     }
 }
 
@@ -84,7 +91,7 @@ impl Table {
 
     /// The slot of `key`, made if there is none.
     pub(super) fn slot(&self, key: &Key) -> Arc<Slot> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         if let Some(slot) = inner.slots.get(key) {
             slot.used.store(true, Ordering::Relaxed);
             return Arc::clone(slot);

@@ -5,17 +5,18 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use etiquette_core::signing::{Signer, directory};
-use http::header::{ALLOW, HOST};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::header::HOST;
+use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tower_service::Service;
 
+use crate::serve::{get_or_head, status_only};
 use crate::{Clock, TokioClock};
 
 /// Serves the public key of a [`Signer`] as a key directory, signed for the host that it is asked at.
 ///
 /// A service of its own, to nest where the client's operator serves the link of its signatures:
-/// `Router::new().route_service(KeyDirectory::PATH, directory)` in axum. It answers GET and HEAD at [`Self::PATH`] and
+/// `Router::new().route_service(KeyDirectory::PATH, directory)` in axum. It serves GET and HEAD at [`Self::PATH`] and
 /// 404 elsewhere.
 #[derive(Clone, Debug)]
 pub struct KeyDirectory {
@@ -48,38 +49,24 @@ impl KeyDirectory {
         self
     }
 
-    fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
-        let status = |status| {
-            let mut answer = Response::new(Full::default());
-            *answer.status_mut() = status;
-            answer
-        };
+    fn respond<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         if request.uri().path() != Self::PATH {
-            return status(StatusCode::NOT_FOUND);
+            return status_only(StatusCode::NOT_FOUND);
         }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut answer = status(StatusCode::METHOD_NOT_ALLOWED);
-            let allowed = HeaderValue::from_static("GET, HEAD");
-            answer.headers_mut().insert(ALLOW, allowed);
-            return answer;
-        }
-        let Some(authority) = authority(request) else {
-            return status(StatusCode::BAD_REQUEST);
-        };
-        let body = std::str::from_utf8(&self.body).unwrap_or_default();
-        let now = self.clock.now().wall;
-        let mut answer = Response::new(match *request.method() {
-            Method::HEAD => Full::default(),
-            _ => Full::new(self.body.clone()),
-        });
-        *answer.headers_mut() = directory::headers(
-            self.signer.key(),
-            body,
-            &authority,
-            now,
-            directory::LIFETIME,
-        );
-        answer
+        get_or_head(request, || {
+            let Some(authority) = authority(request) else {
+                return status_only(StatusCode::BAD_REQUEST);
+            };
+            let mut response = Response::new(Full::new(self.body.clone()));
+            *response.headers_mut() = directory::headers(
+                self.signer.key(),
+                std::str::from_utf8(&self.body).unwrap_or_default(),
+                &authority,
+                self.clock.now().wall,
+                directory::LIFETIME,
+            );
+            response
+        })
     }
 }
 
@@ -110,13 +97,14 @@ impl<B> Service<Request<B>> for KeyDirectory {
     }
 
     fn call(&mut self, request: Request<B>) -> DirectoryFuture {
-        ready(Ok(self.answer(&request)))
+        ready(Ok(self.respond(&request)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use etiquette_core::signing::SigningKey;
+    use http::Method;
 
     use super::*;
 
@@ -130,11 +118,11 @@ mod tests {
                 .method(method)
                 .uri(path)
                 .header(HOST, "WWW.example.com:443");
-            directory.answer(&request.body(()).unwrap())
+            directory.respond(&request.body(()).unwrap())
         };
-        let answer = ask(Method::GET, KeyDirectory::PATH);
-        assert_eq!(answer.headers()["content-type"], directory::MEDIA_TYPE);
-        assert!(answer.headers().contains_key("signature"));
+        let response = ask(Method::GET, KeyDirectory::PATH);
+        assert_eq!(response.headers()["content-type"], directory::MEDIA_TYPE);
+        assert!(response.headers().contains_key("signature"));
         let keys = directory::keys(std::str::from_utf8(&directory.body).unwrap()).unwrap();
         assert_eq!(keys, [signer.key().public().clone()]);
         let secret = jwk

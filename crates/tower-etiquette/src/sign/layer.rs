@@ -1,15 +1,20 @@
 use std::sync::Arc;
 
 use etiquette_core::signing::Signer;
-use tower_layer::Layer;
 
-use super::Sign;
 use crate::{Clock, TokioClock};
 
 /// Signs requests. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct SignLayer {
-    pub(super) signer: Signer,
+    pub(super) config: SignConfig,
+}
+
+/// The settings of a [`SignLayer`].
+#[derive(Clone, Debug)]
+pub struct SignConfig {
+    /// Absent where the ready-made client signs nothing.
+    pub(super) signer: Option<Signer>,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -17,27 +22,26 @@ impl SignLayer {
     /// A layer that signs with `signer`.
     #[must_use]
     pub fn new(signer: Signer) -> Self {
+        Self::optional(Some(signer))
+    }
+
+    /// A layer that passes requests on as they are.
+    #[cfg(feature = "client")]
+    pub(crate) fn unsigned() -> Self {
+        Self::optional(None)
+    }
+
+    fn optional(signer: Option<Signer>) -> Self {
+        let clock = Arc::new(TokioClock);
         Self {
-            signer,
-            clock: Arc::new(TokioClock),
+            config: SignConfig { signer, clock },
         }
     }
 
     /// Where the time of a signature comes from; the system's wall clock by default.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Arc::new(clock);
+        self.config.clock = Arc::new(clock);
         self
-    }
-}
-
-impl<S> Layer<S> for SignLayer {
-    type Service = Sign<S>;
-
-    fn layer(&self, inner: S) -> Sign<S> {
-        Sign {
-            inner,
-            layer: Some(self.clone()),
-        }
     }
 }

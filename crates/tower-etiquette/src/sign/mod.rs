@@ -44,5 +44,5 @@ pub use etiquette_core::signing::{
     AgentForm, Component, InvalidKey, InvalidSigner, PublicKey, Signer, SigningKey,
 };
 pub use future::ResponseFuture;
-pub use layer::SignLayer;
+pub use layer::{SignConfig, SignLayer};
 pub use service::Sign;

@@ -1,76 +1,44 @@
-use std::task::{Context as TaskContext, Poll};
-
 use etiquette_core::signing::Signer;
 use etiquette_core::vocabulary::refusal::Unsigned;
-use etiquette_core::{Origin, Refusal};
-use http::{Request, Response};
-use tower_service::Service;
+use etiquette_core::{Identity, Origin, Refusal};
+use http::{request, response};
+use tower_layer::Layer;
 
-use super::{ResponseFuture, SignLayer};
-use crate::BoxError;
-use crate::ext::Context;
-use crate::macros::inner_accessors;
+use super::{SignConfig, SignLayer};
+use crate::context::Context;
+use crate::head::{HeadService, OnHead};
+use crate::macros::service_constructors;
 
 /// The service of [`SignLayer`].
-#[derive(Clone, Debug)]
-pub struct Sign<S> {
-    pub(super) inner: S,
-    pub(super) layer: Option<SignLayer>,
-}
+pub type Sign<S> = HeadService<S, SignConfig>;
 
-inner_accessors!(Sign);
+impl<S> Layer<S> for SignLayer {
+    type Service = Sign<S>;
 
-impl Sign<()> {
-    /// Shortcut for [`SignLayer::new`].
-    #[must_use]
-    pub fn layer(signer: Signer) -> SignLayer {
-        SignLayer::new(signer)
+    fn layer(&self, inner: S) -> Sign<S> {
+        Sign::with_config(inner, self.config.clone())
     }
 }
 
-#[cfg(feature = "client")]
-impl<S> Sign<S> {
-    /// Signs with `layer`, or passes on.
-    pub(crate) fn optional(inner: S, layer: Option<SignLayer>) -> Self {
-        Self { inner, layer }
-    }
-}
+service_constructors!(Sign, SignLayer, signer: Signer);
 
-impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for Sign<S>
-where
-    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
-    S::Error: Into<BoxError>,
-{
-    type Response = Response<ResBody>;
-    type Error = BoxError;
-    type Future = ResponseFuture<S::Future>;
+impl OnHead for SignConfig {
+    type Pending = ();
 
-    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        let Some(layer) = &self.layer else {
-            return ResponseFuture::calling(self.inner.call(request));
+    fn on_request(&self, request: &mut request::Parts) -> Result<(), Refusal> {
+        let Some(signer) = &self.signer else {
+            return Ok(());
         };
-        let now = layer.clock.now().wall;
-        let (mut head, body) = request.into_parts();
-        let signed = layer
-            .signer
-            .sign(&head.method, &head.uri, &mut head.headers, now);
-        match signed {
-            Ok(()) => ResponseFuture::calling(self.inner.call(Request::from_parts(head, body))),
-            Err(missing) => {
-                let identity = head
-                    .extensions
-                    .get::<Context>()
-                    .and_then(|context| context.identity.as_ref());
-                ResponseFuture::refused(Refusal::Unsigned(Unsigned::new(
-                    Origin::of(&head.uri).ok(),
-                    missing.component,
-                    identity.map(|identity| identity.help().clone()),
-                )))
-            }
-        }
+        let now = self.clock.now().wall;
+        let signed = signer.sign(&request.method, &request.uri, &mut request.headers, now);
+        signed.map_err(|missing| {
+            let origin = Origin::of(&request.uri).ok();
+            let contact = Context::identity_in(&request.extensions).map(Identity::help);
+            Unsigned::new(origin, missing.component, contact.cloned()).into()
+        })
+    }
+
+    fn on_response((): (), _: &mut response::Parts) -> Result<(), Refusal> {
+        Ok(())
     }
 }

@@ -1,11 +1,14 @@
-use tower_layer::Layer;
-
-use super::UserAgent;
 use crate::Identity;
 
 /// Gives every request the name of an [`Identity`]. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct UserAgentLayer {
+    pub(super) config: UserAgentConfig,
+}
+
+/// The settings of a [`UserAgentLayer`].
+#[derive(Clone, Debug)]
+pub struct UserAgentConfig {
     pub(super) identity: Identity,
     pub(super) replace: bool,
 }
@@ -15,8 +18,10 @@ impl UserAgentLayer {
     #[must_use]
     pub fn new(identity: Identity) -> Self {
         Self {
-            identity,
-            replace: false,
+            config: UserAgentConfig {
+                identity,
+                replace: false,
+            },
         }
     }
 
@@ -24,24 +29,13 @@ impl UserAgentLayer {
     /// names of the clients behind them. Off by default.
     #[must_use]
     pub fn replace_callers_name(mut self, yes: bool) -> Self {
-        self.replace = yes;
+        self.config.replace = yes;
         self
     }
 
     /// The identity.
     #[must_use]
     pub fn identity(&self) -> &Identity {
-        &self.identity
-    }
-}
-
-impl<S> Layer<S> for UserAgentLayer {
-    type Service = UserAgent<S>;
-
-    fn layer(&self, inner: S) -> UserAgent<S> {
-        UserAgent {
-            inner,
-            layer: self.clone(),
-        }
+        &self.config.identity
     }
 }

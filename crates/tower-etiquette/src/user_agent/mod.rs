@@ -29,9 +29,9 @@
 //! let client = UserAgentLayer::new(identity).layer(site);
 //!
 //! let plain = Request::get("https://site.example/").body(())?;
-//! let answer = client.clone().oneshot(plain).await?;
+//! let response = client.clone().oneshot(plain).await?;
 //! assert_eq!(
-//!     answer.body(),
+//!     response.body(),
 //!     "Mozilla/5.0 (compatible; ExampleBot/0.1; https://www.example.com/bot.html)"
 //! );
 //!
@@ -52,9 +52,11 @@
 //! what the grant does not cover. A refused request has reached no socket.
 
 mod future;
+mod granted;
 mod layer;
 mod service;
 
 pub use future::ResponseFuture;
-pub use layer::UserAgentLayer;
+pub use granted::GrantedRequest;
+pub use layer::{UserAgentConfig, UserAgentLayer};
 pub use service::UserAgent;

@@ -1,124 +1,78 @@
-use std::task::{Context as TaskContext, Poll};
+use std::sync::Arc;
 
 use etiquette_core::vocabulary::identity::{NameRefusal, NameRefused, Verdict, is_library_default};
-use etiquette_core::vocabulary::purpose::{ApiKey, Attempt, GrantRefusal, GrantRefused};
+use etiquette_core::vocabulary::purpose::{ApiKey, GrantRefused};
 use etiquette_core::{Origin, Purpose, PurposeKind, Refusal};
-use http::header::{FROM, LOCATION, USER_AGENT};
-use http::{HeaderMap, Request, Response, Uri};
-use tower_service::Service;
+use http::header::{FROM, USER_AGENT};
+use http::{HeaderMap, request, response};
+use tower_layer::Layer;
 
-use super::{ResponseFuture, UserAgentLayer};
-use crate::ext::{self, Context, Facts, Visit};
-use crate::macros::inner_accessors;
-use crate::{BoxError, Identity};
+use super::granted::GrantedRequest;
+use super::{UserAgentConfig, UserAgentLayer};
+use crate::Identity;
+use crate::context::Context;
+use crate::head::{HeadService, OnHead};
+use crate::macros::service_constructors;
 
 /// The service of [`UserAgentLayer`].
-#[derive(Clone, Debug)]
-pub struct UserAgent<S> {
-    pub(super) inner: S,
-    pub(super) layer: UserAgentLayer,
-}
+pub type UserAgent<S> = HeadService<S, UserAgentConfig>;
 
-inner_accessors!(UserAgent);
+impl<S> Layer<S> for UserAgentLayer {
+    type Service = UserAgent<S>;
 
-impl UserAgent<()> {
-    /// Shortcut for [`UserAgentLayer::new`].
-    #[must_use]
-    pub fn layer(identity: Identity) -> UserAgentLayer {
-        UserAgentLayer::new(identity)
+    fn layer(&self, inner: S) -> UserAgent<S> {
+        UserAgent::with_config(inner, self.config.clone())
     }
 }
 
-impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for UserAgent<S>
-where
-    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
-    S::Error: Into<BoxError>,
-{
-    type Response = Response<ResBody>;
-    type Error = BoxError;
-    type Future = ResponseFuture<S::Future>;
+service_constructors!(UserAgent, UserAgentLayer, identity: Identity);
 
-    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
+impl OnHead for UserAgentConfig {
+    type Pending = Option<Box<GrantedRequest>>;
 
-    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        drop_foreign_key(&mut request);
-        let purpose = ext::purpose(&request);
-        if let Err(why) = self.layer.name(request.headers_mut(), purpose) {
-            return ResponseFuture::refused(Refusal::Name(NameRefused::new(
-                Origin::of(request.uri()).ok(),
-                why,
-                Some(self.layer.identity.help().clone()),
-            )));
+    fn on_request(&self, request: &mut request::Parts) -> Result<Self::Pending, Refusal> {
+        remove_key_of_another_origin(request);
+        let purpose = Purpose::kind_of(&request.extensions, &request.uri, &request.headers);
+        if let Err(why) = self.set_name(&mut request.headers, purpose) {
+            let origin = Origin::of(&request.uri).ok();
+            return Err(NameRefused::new(origin, why, self.contact()).into());
         }
-        let step = match begin(&mut request) {
-            Ok(step) => step,
-            Err(why) => {
-                return ResponseFuture::refused(Refusal::Grant(GrantRefused::new(
-                    Origin::of(request.uri()).ok(),
-                    why,
-                    Some(self.layer.identity.help().clone()),
-                )));
-            }
-        };
-        Context::of(request.extensions_mut()).identity = Some(self.layer.identity.clone());
-        ResponseFuture::calling(self.inner.call(request), step)
+        let granted = GrantedRequest::begin(request).map_err(|why| {
+            let origin = Origin::of(&request.uri).ok();
+            Refusal::from(GrantRefused::new(origin, why, self.contact()))
+        })?;
+        Context::of(&mut request.extensions).identity = Some(self.identity.clone());
+        Ok(granted)
     }
-}
 
-/// A request under a grant, on its way.
-#[derive(Debug)]
-pub(super) struct Step {
-    attempt: Attempt,
-    url: Uri,
-}
-
-/// Begins the request's step of its visit, if it has a grant.
-fn begin<B>(request: &mut Request<B>) -> Result<Option<Box<Step>>, GrantRefusal> {
-    let Some(Purpose::UserFetch(grant)) = request.extensions().get() else {
-        return Ok(None);
-    };
-    let attempt = grant.begin(request.method(), request.uri())?;
-    // robots.txt, hops, retries and the page are one visit and take one delay of each host.
-    let visit = grant.keep(Visit::default);
-    visit.with(|journey| journey.one_delay = true);
-    Context::of(request.extensions_mut()).visit = Some(visit);
-    let url = request.uri().clone();
-    Ok(Some(Box::new(Step { attempt, url })))
+    fn on_response(granted: Self::Pending, response: &mut response::Parts) -> Result<(), Refusal> {
+        if let Some(granted) = granted {
+            granted.answered(response);
+        }
+        Ok(())
+    }
 }
 
 /// A redirect may have led an API request to another site, where its key is nobody's business.
-fn drop_foreign_key<B>(request: &mut Request<B>) {
-    let Some(Purpose::Api(api)) = request.extensions().get() else {
+fn remove_key_of_another_origin(request: &mut request::Parts) {
+    let Some(Purpose::Api(api)) = request.extensions.get() else {
         return;
     };
     let ApiKey::Header(name) = api.key() else {
         return;
     };
-    if Origin::of(request.uri()).is_ok_and(|origin| origin != *api.origin()) {
-        let name = name.clone();
-        request.headers_mut().remove(name);
+    if Origin::of(&request.uri).is_ok_and(|origin| origin != *api.origin()) {
+        request.headers.remove(name);
     }
 }
 
-impl Step {
-    /// Takes note of the answer, and says on it what a page is for that a person asked for.
-    pub(super) fn answered<B>(self, response: &mut Response<B>) {
-        let next = response
-            .headers()
-            .get(LOCATION)
-            .and_then(|target| target.to_str().ok())
-            .and_then(|target| etiquette_robots::resolve(&self.url.to_string(), target))
-            .and_then(|target| target.parse().ok());
-        self.attempt.answered(response.status(), next.as_ref());
-        Facts::edit(response.extensions_mut(), |facts| facts.user_fetch = true);
+impl UserAgentConfig {
+    fn contact(&self) -> Option<Arc<str>> {
+        Some(Arc::clone(self.identity.help()))
     }
-}
 
-impl UserAgentLayer {
     /// Sets User-Agent and From for `purpose`, or says why the request must not be sent.
-    fn name(&self, headers: &mut HeaderMap, purpose: PurposeKind) -> Result<(), NameRefusal> {
+    fn set_name(&self, headers: &mut HeaderMap, purpose: PurposeKind) -> Result<(), NameRefusal> {
         if purpose == PurposeKind::UserFetch && self.identity.user_token().is_none() {
             return Err(NameRefusal::NoUserToken);
         }
@@ -167,10 +121,12 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use etiquette_core::Session;
-    use http::StatusCode;
-    use tower::{Layer, ServiceExt, service_fn};
+    use http::header::LOCATION;
+    use http::{Request, Response, StatusCode};
+    use tower::{ServiceExt, service_fn};
 
     use super::*;
+    use crate::Facts;
 
     const PAGE: &str = "https://site.example/p";
 
@@ -182,39 +138,39 @@ mod tests {
             .unwrap()
     }
 
-    /// A site that gives the answers in order and notes what it saw.
+    /// A site that gives the responses in order and notes what it saw.
     #[derive(Clone, Default)]
     struct Site {
-        answers: Arc<Mutex<Vec<(u16, &'static str)>>>,
+        responses: Arc<Mutex<Vec<(u16, &'static str)>>>,
         seen: Arc<Mutex<Vec<HeaderMap>>>,
     }
 
     impl Site {
-        fn new(answers: &[(u16, &'static str)]) -> Self {
-            let answers = answers.iter().rev().copied().collect();
+        fn new(responses: &[(u16, &'static str)]) -> Self {
+            let responses = responses.iter().rev().copied().collect();
             Self {
-                answers: Arc::new(Mutex::new(answers)),
+                responses: Arc::new(Mutex::new(responses)),
                 seen: Arc::default(),
             }
         }
 
-        async fn ask(
+        async fn send(
             &self,
             layer: &UserAgentLayer,
             request: Request<()>,
         ) -> Result<Response<()>, Refusal> {
             let site = service_fn(|request: Request<()>| {
                 self.seen.lock().unwrap().push(request.headers().clone());
-                let (status, target) = self.answers.lock().unwrap().pop().unwrap();
-                let mut answer = Response::new(());
-                *answer.status_mut() = StatusCode::from_u16(status).unwrap();
-                answer
+                let (status, target) = self.responses.lock().unwrap().pop().unwrap();
+                let mut response = Response::new(());
+                *response.status_mut() = StatusCode::from_u16(status).unwrap();
+                response
                     .headers_mut()
                     .insert(LOCATION, target.parse().unwrap());
-                async move { Ok::<_, Infallible>(answer) }
+                async move { Ok::<_, Infallible>(response) }
             });
-            let answer = layer.layer(site).oneshot(request).await;
-            answer.map_err(|error| Refusal::find(&*error).unwrap().clone())
+            let response = layer.layer(site).oneshot(request).await;
+            response.map_err(|error| Refusal::find(&*error).unwrap().clone())
         }
 
         fn requests(&self) -> usize {
@@ -226,9 +182,9 @@ mod tests {
         Request::get(url).extension(purpose).body(()).unwrap()
     }
 
-    fn kind(answer: Result<Response<()>, Refusal>) -> Result<u16, &'static str> {
-        answer
-            .map(|answer| answer.status().as_u16())
+    fn kind(response: Result<Response<()>, Refusal>) -> Result<u16, &'static str> {
+        response
+            .map(|response| response.status().as_u16())
             .map_err(|refusal| refusal.kind())
     }
 
@@ -236,12 +192,12 @@ mod tests {
     async fn each_purpose_has_its_name() {
         let layer = UserAgentLayer::new(identity());
         let site = Site::new(&[(200, ""); 2]);
-        site.ask(&layer, get(PAGE, Purpose::Crawl)).await.unwrap();
+        site.send(&layer, get(PAGE, Purpose::Crawl)).await.unwrap();
         let grant = Session::new().grant(&PAGE.parse().unwrap()).unwrap();
         let mut request = get(PAGE, Purpose::UserFetch(grant));
         let address = "person@example.com".parse().unwrap();
         request.headers_mut().insert(FROM, address);
-        let page = site.ask(&layer, request).await.unwrap();
+        let page = site.send(&layer, request).await.unwrap();
         assert!(!Facts::of(&page).unwrap().may_retain());
         let seen = site.seen.lock().unwrap();
         let name = |at: usize| seen[at][USER_AGENT].to_str().unwrap();
@@ -281,10 +237,10 @@ mod tests {
             request
                 .headers_mut()
                 .insert(USER_AGENT, name.parse().unwrap());
-            let answer = site.ask(&layer, request).await;
+            let response = site.send(&layer, request).await;
             match expected {
                 Ok(sent) => assert_eq!(site.seen.lock().unwrap()[0][USER_AGENT], sent),
-                Err(why) => assert_eq!((kind(answer), site.requests()), (Err(why), 0), "{name}"),
+                Err(why) => assert_eq!((kind(response), site.requests()), (Err(why), 0), "{name}"),
             }
         }
         let site = Site::new(&[(200, "")]);
@@ -295,7 +251,7 @@ mod tests {
         request
             .headers_mut()
             .append(USER_AGENT, own.parse().unwrap());
-        assert_eq!(kind(site.ask(&layer, request).await), Err("several_names"));
+        assert_eq!(kind(site.send(&layer, request).await), Err("several_names"));
         let gateway = layer.replace_callers_name(true);
         let mut request = get(PAGE, Purpose::Crawl);
         request
@@ -304,7 +260,7 @@ mod tests {
         request
             .headers_mut()
             .append(USER_AGENT, own.parse().unwrap());
-        assert_eq!(kind(site.ask(&gateway, request).await), Ok(200));
+        assert_eq!(kind(site.send(&gateway, request).await), Ok(200));
         assert_eq!(
             site.seen.lock().unwrap()[0]
                 .get_all(USER_AGENT)
@@ -322,22 +278,22 @@ mod tests {
         let site = Site::new(&[(429, ""), (301, "p2#top"), (200, "")]);
         let mut post = get(PAGE, purpose.clone());
         *post.method_mut() = http::Method::POST;
-        assert_eq!(kind(site.ask(&layer, post).await), Err("method"));
+        assert_eq!(kind(site.send(&layer, post).await), Err("method"));
         let other = get("https://site.example/p?x=1", purpose.clone());
         assert_eq!(
-            kind(site.ask(&layer, other).await),
+            kind(site.send(&layer, other).await),
             Err("not_the_granted_url")
         );
         for expected in [429, 301] {
             assert_eq!(
-                kind(site.ask(&layer, get(PAGE, purpose.clone())).await),
+                kind(site.send(&layer, get(PAGE, purpose.clone())).await),
                 Ok(expected)
             );
         }
         let hop = get("https://site.example/p2", purpose.clone());
-        assert_eq!(kind(site.ask(&layer, hop).await), Ok(200));
+        assert_eq!(kind(site.send(&layer, hop).await), Ok(200));
         assert_eq!(
-            kind(site.ask(&layer, get(PAGE, purpose)).await),
+            kind(site.send(&layer, get(PAGE, purpose)).await),
             Err("one_page_only")
         );
         assert_eq!(site.requests(), 3);
@@ -349,7 +305,9 @@ mod tests {
         let layer = UserAgentLayer::new(crawler.build().unwrap());
         let grant = Session::new().grant(&PAGE.parse().unwrap()).unwrap();
         let site = Site::new(&[]);
-        let answer = site.ask(&layer, get(PAGE, Purpose::UserFetch(grant))).await;
-        assert_eq!(kind(answer), Err("no_user_token"));
+        let response = site
+            .send(&layer, get(PAGE, Purpose::UserFetch(grant)))
+            .await;
+        assert_eq!(kind(response), Err("no_user_token"));
     }
 }

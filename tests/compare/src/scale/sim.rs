@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use tower_etiquette::{Clock, HostPolicy, Hosts, Now, Origin, Start};
+use tower_etiquette::hosts::Start;
+use tower_etiquette::{Clock, HostPolicy, Hosts, Now, Origin};
 
 /// Microseconds since the start.
 type Micros = u64;

@@ -14,6 +14,8 @@ mod refused;
 mod sniff;
 
 pub use build::{Accept, AcceptBuilder, InvalidAccept, Preset};
+#[cfg(feature = "unstable")]
 pub use judge::{Acceptability, judge};
 pub use refused::{TypeRefusal, TypeRefused};
+#[cfg(feature = "unstable")]
 pub use sniff::{SNIFF_LIMIT, sniff};

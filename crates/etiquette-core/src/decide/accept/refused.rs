@@ -68,16 +68,22 @@ impl fmt::Display for TypeRefused {
         let accept = String::from_utf8_lossy(self.accept.as_bytes());
         match (self.why, &self.content_type) {
             (TypeRefusal::NotAcceptable, _) => {
-                write!(f, "the site has nothing of what was asked for ({accept})")
+                write!(
+                    f,
+                    "the site has no representation of a type in Accept: {accept}"
+                )
             }
             (TypeRefusal::UnwantedType, Some(came)) => {
                 let came = String::from_utf8_lossy(came.as_bytes());
-                write!(f, "the site sent {came}, asked for was {accept}")
+                write!(
+                    f,
+                    "the response is {came}, which is not in Accept: {accept}"
+                )
             }
             (TypeRefusal::UnwantedType, None) => {
                 write!(
                     f,
-                    "the site sent something else than what was asked for ({accept})"
+                    "the response is of a type that is not in Accept: {accept}"
                 )
             }
         }

@@ -11,17 +11,17 @@ use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, PRAGMA};
 /// Longer lifetimes count as this (RFC 9111, 1.2.2).
 const LONGEST: u64 = 1 << 31;
 
-/// A directive that binds the whole response or only the named fields.
+/// A directive that may be qualified by names of fields (RFC 9111, 5.2.2.4 and 5.2.2.7).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Scope {
+pub enum Qualifiable {
     /// The directive is absent.
     #[default]
     Absent,
-    /// It binds the response.
-    All,
+    /// It binds the whole response.
+    Unqualified,
     /// It binds these fields only.
-    Fields(Vec<HeaderName>),
+    Qualified(Vec<HeaderName>),
 }
 
 /// What a response says about its storing and reuse.
@@ -35,9 +35,9 @@ pub struct ResponseDirectives {
     /// `no-store`
     pub no_store: bool,
     /// `no-cache`
-    pub no_cache: Scope,
+    pub no_cache: Qualifiable,
     /// `private`
-    pub private: Scope,
+    pub private: Qualifiable,
     /// `public`
     pub public: bool,
     /// `must-revalidate`
@@ -52,7 +52,7 @@ pub struct ResponseDirectives {
     pub stale_if_error: Option<Duration>,
 }
 
-/// What a request says about the answers that it accepts.
+/// What a request says about the responses that it accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestDirectives {
@@ -110,7 +110,7 @@ impl ResponseDirectives {
     #[must_use]
     pub fn never_stale(&self, shared: bool) -> bool {
         self.must_revalidate
-            || self.no_cache == Scope::All
+            || self.no_cache == Qualifiable::Unqualified
             || (shared && (self.proxy_revalidate || self.s_maxage.is_some()))
     }
 }
@@ -131,9 +131,9 @@ impl RequestDirectives {
             if is("max-age") {
                 found.max_age.get_or_insert(value.lifetime());
             } else if is("min-fresh") {
-                // An unreadable wish for freshness is kept by asking the origin.
-                let wish = value.seconds().unwrap_or(Duration::MAX);
-                found.min_fresh.get_or_insert(wish);
+                // An unreadable min-fresh is obeyed by a request to the origin.
+                let wanted = value.seconds().unwrap_or(Duration::MAX);
+                found.min_fresh.get_or_insert(wanted);
             } else if is("max-stale") {
                 let limit = match value {
                     Value::None => Some(Duration::MAX),
@@ -154,22 +154,22 @@ impl RequestDirectives {
     }
 }
 
-impl Scope {
+impl Qualifiable {
     /// Adds one occurrence of the directive.
     fn widen(&mut self, value: &Value<'_>) {
         let text = match value {
             Value::None | Value::Broken => {
-                *self = Self::All;
+                *self = Self::Unqualified;
                 return;
             }
             Value::Text(text) => text,
         };
         let mut names = match std::mem::take(self) {
-            Self::All => {
-                *self = Self::All;
+            Self::Unqualified => {
+                *self = Self::Unqualified;
                 return;
             }
-            Self::Fields(names) => names,
+            Self::Qualified(names) => names,
             Self::Absent => Vec::new(),
         };
         for name in text.split(|&c| c == b',').map(<[u8]>::trim_ascii) {
@@ -177,7 +177,7 @@ impl Scope {
                 continue;
             }
             let Ok(name) = HeaderName::from_bytes(name) else {
-                *self = Self::All;
+                *self = Self::Unqualified;
                 return;
             };
             if !names.contains(&name) {
@@ -185,9 +185,9 @@ impl Scope {
             }
         }
         *self = if names.is_empty() {
-            Self::All
+            Self::Unqualified
         } else {
-            Self::Fields(names)
+            Self::Qualified(names)
         };
     }
 }
@@ -366,10 +366,10 @@ mod tests {
     }
 
     #[test]
-    fn scopes() {
-        assert_eq!(response(&["No-CaChE"]).no_cache, Scope::All);
+    fn qualified_directives() {
+        assert_eq!(response(&["No-CaChE"]).no_cache, Qualifiable::Unqualified);
         let fields = |names: &[&'static str]| {
-            Scope::Fields(names.iter().map(|n| HeaderName::from_static(n)).collect())
+            Qualifiable::Qualified(names.iter().map(|n| HeaderName::from_static(n)).collect())
         };
         assert_eq!(
             response(&["no-cache=\"a, B\""]).no_cache,
@@ -379,9 +379,18 @@ mod tests {
             response(&["no-cache=a", "no-cache=b"]).no_cache,
             fields(&["a", "b"])
         );
-        assert_eq!(response(&["no-cache=a, no-cache"]).no_cache, Scope::All);
-        assert_eq!(response(&["private=\"\""]).private, Scope::All);
-        assert_eq!(response(&["private=\"a b\""]).private, Scope::All);
+        assert_eq!(
+            response(&["no-cache=a, no-cache"]).no_cache,
+            Qualifiable::Unqualified
+        );
+        assert_eq!(
+            response(&["private=\"\""]).private,
+            Qualifiable::Unqualified
+        );
+        assert_eq!(
+            response(&["private=\"a b\""]).private,
+            Qualifiable::Unqualified
+        );
         assert!(response(&["no-store;x"]).no_store);
     }
 

@@ -1,4 +1,4 @@
-//! What an answer without a body says about a stored response.
+//! Freshening stored responses by a 304 and by the response to a HEAD (RFC 9111, 4.3.4 and 4.3.5).
 
 use http::header::{
     AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, HeaderMap, HeaderName,
@@ -6,94 +6,75 @@ use http::header::{
 };
 
 use super::connection::remove_connection_fields;
-use super::stored::{Exchange, StoredResponse, http_date};
+use super::stored::{ResponseTimes, StoredResponse, http_date};
 use super::validators::{Compared, compare};
 use super::vary::Selecting;
 
-/// What an answer to our question made of a stored response.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Freshened {
-    /// It is still right; these are its new headers and its new age.
-    Updated(Box<StoredResponse>),
-    /// The answer is about another representation: the stored one is outdated.
-    Outdated,
-}
-
 impl StoredResponse {
-    /// Takes a 304 to our question as news about this response (RFC 9111, 3.2 and 4.3.4).
+    /// Freshens the stored response by a 304 to a request that was conditional on it (RFC 9111, 4.3.4); `None` when the
+    /// 304 is about another representation, and the stored one is invalid.
     ///
     /// A 304 that names another tag or date is about another representation. One that names none is about this one:
-    /// it answers the only tag that was ours to ask about, unless `others_asked`: the caller's tags went along.
+    /// it confirms the only tag that was sent, unless `others_asked`: the caller's tags went along.
     #[must_use]
     pub fn freshen(
         &self,
-        answer: &HeaderMap,
+        response: &HeaderMap,
         selecting: Selecting,
-        exchange: &Exchange,
+        times: &ResponseTimes,
         shared: bool,
         others_asked: bool,
-    ) -> Freshened {
-        match compare(self.headers(), answer, exchange.received.wall) {
-            Compared::Different => return Freshened::Outdated,
-            Compared::Unknown if others_asked => return Freshened::Outdated,
-            Compared::Same | Compared::Unknown => {}
+    ) -> Option<Self> {
+        match compare(self.headers(), response, times.response_time.wall) {
+            Compared::Different => None,
+            Compared::Unknown if others_asked => None,
+            _ => Some(self.freshened(response, selecting, times, shared)),
         }
-        self.merged(answer, selecting, exchange, shared)
     }
 
-    /// Takes the answer to a HEAD as news about this response to a GET (RFC 9111, 4.3.5).
+    /// Freshens this response to a GET by the response to a HEAD (RFC 9111, 4.3.5); `None` when the two are not of one
+    /// representation, and the stored one is invalid.
     #[must_use]
     pub fn freshen_by_head(
         &self,
-        answer: &HeaderMap,
+        response: &HeaderMap,
         selecting: Selecting,
-        exchange: &Exchange,
+        times: &ResponseTimes,
         shared: bool,
-    ) -> Freshened {
-        let other_length = match (
-            self.headers().get(CONTENT_LENGTH),
-            answer.get(CONTENT_LENGTH),
-        ) {
-            (Some(stored), Some(new)) => stored != new,
-            _ => false,
-        };
-        let different = compare(self.headers(), answer, exchange.received.wall)
-            == Compared::Different
-            || differs(self.headers(), answer, &LAST_MODIFIED)
-            || other_length;
-        if different {
-            return Freshened::Outdated;
-        }
-        self.merged(answer, selecting, exchange, shared)
+    ) -> Option<Self> {
+        let compared = compare(self.headers(), response, times.response_time.wall);
+        let different = compared == Compared::Different
+            || differs(self.headers(), response, &LAST_MODIFIED)
+            || differs(self.headers(), response, &CONTENT_LENGTH);
+        (!different).then(|| self.freshened(response, selecting, times, shared))
     }
 
-    fn merged(
+    fn freshened(
         &self,
-        answer: &HeaderMap,
+        response: &HeaderMap,
         selecting: Selecting,
-        exchange: &Exchange,
+        times: &ResponseTimes,
         shared: bool,
-    ) -> Freshened {
-        let mut headers = self.updated_fields(answer);
-        if !answer.contains_key(DATE) {
-            headers.insert(DATE, http_date(exchange.received.wall));
+    ) -> Self {
+        let mut headers = self.updated_fields(response);
+        if !response.contains_key(DATE) {
+            headers.insert(DATE, http_date(times.response_time.wall));
         }
-        Freshened::Updated(Box::new(Self::new(
+        Self::new(
             self.status(),
             self.version(),
             &headers,
             selecting,
             self.extent(),
-            exchange,
+            times,
             shared,
-        )))
+        )
     }
 
-    /// The stored fields, those that a newer answer has too replaced (RFC 9111, 3.2). What belongs to the stored bytes
+    /// The stored fields, those that a newer response has too replaced (RFC 9111, 3.2). What belongs to the stored bytes
     /// stays with them.
-    pub(super) fn updated_fields(&self, answer: &HeaderMap) -> HeaderMap {
-        let mut news = answer.clone();
+    pub(super) fn updated_fields(&self, response: &HeaderMap) -> HeaderMap {
+        let mut news = response.clone();
         remove_connection_fields(&mut news);
         for kept in [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE] {
             news.remove(kept);
@@ -118,7 +99,7 @@ fn differs(a: &HeaderMap, b: &HeaderMap, name: &HeaderName) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::cache_policy::samples::{at, exchange, map, stored};
+    use crate::decide::cache_policy::samples::{at, map, stored, times};
 
     #[test]
     fn a_304_updates_fields_and_age_and_leaves_the_bytes_alone() {
@@ -132,53 +113,38 @@ mod tests {
             old.freshen(
                 &map(lines),
                 Selecting::default(),
-                &exchange(20, 20),
+                &times(20, 20),
                 true,
                 false,
             )
         };
-        let Freshened::Updated(new) = answer(&[
+        let Some(new) = answer(&[
             ("etag", "\"a\""),
             ("x", "new"),
             ("y", "1"),
             ("content-length", "9"),
         ]) else {
-            panic!("outdated")
+            panic!("another representation")
         };
         assert_eq!(new.headers()["x"], "new");
         assert_eq!(new.headers()["y"], "1");
         assert_eq!(new.headers()["link"], "1");
         assert_eq!(new.headers()["content-length"], "5");
         assert_eq!(new.age(&at(21)).as_secs(), 1);
-        assert!(matches!(answer(&[("etag", "\"b\"")]), Freshened::Outdated));
-        assert!(matches!(answer(&[]), Freshened::Updated(_)));
-        let ambiguous = old.freshen(
-            &map(&[]),
-            Selecting::default(),
-            &exchange(20, 20),
-            true,
-            true,
-        );
-        assert!(matches!(ambiguous, Freshened::Outdated));
+        assert!(answer(&[("etag", "\"b\"")]).is_none());
+        assert!(answer(&[]).is_some());
+        let ambiguous = old.freshen(&map(&[]), Selecting::default(), &times(20, 20), true, true);
+        assert!(ambiguous.is_none());
     }
 
     #[test]
-    fn a_head_that_shows_another_length_or_date_outdates() {
+    fn a_head_that_shows_another_length_or_date_invalidates() {
         let date = "Sun, 06 Nov 1994 08:49:27 GMT";
         let old = stored(&[("content-length", "5"), ("last-modified", date)]);
         let head =
-            |lines| old.freshen_by_head(&map(lines), Selecting::default(), &exchange(20, 20), true);
-        assert!(matches!(
-            head(&[("content-length", "5")]),
-            Freshened::Updated(_)
-        ));
-        assert!(matches!(
-            head(&[("content-length", "6")]),
-            Freshened::Outdated
-        ));
-        assert!(matches!(
-            head(&[("last-modified", "Sun, 06 Nov 1994 08:49:28 GMT")]),
-            Freshened::Outdated
-        ));
+            |lines| old.freshen_by_head(&map(lines), Selecting::default(), &times(20, 20), true);
+        assert!(head(&[("content-length", "5")]).is_some());
+        assert!(head(&[("content-length", "6")]).is_none());
+        assert!(head(&[("last-modified", "Sun, 06 Nov 1994 08:49:28 GMT")]).is_none());
     }
 }

@@ -1,27 +1,41 @@
-//! Which responses may be stored, and which stored ones may answer a request (RFC 9111; RFC 9110, 13 to 15).
+//! Which responses may be stored, and which stored ones may satisfy a request (RFC 9111; RFC 9110, 13 to 15).
 //!
-//! **Flow.** [`CachePolicy::reuse`] judges a stored response for a request: [`Reuse::Fresh`] answers it,
-//! [`Reuse::StaleWhileRevalidate`] answers it while somebody asks the origin, [`Reuse::Validate`] asks first and says
-//! what may be done if the origin does not answer well. [`CachePolicy::storing`] judges an answer of the origin. A 304
-//! goes through [`StoredResponse::freshen`], the answer to a HEAD through [`StoredResponse::freshen_by_head`]; an answer
-//! to an unsafe method names what it [`invalidates`]. Parts of one version [`join`], and what is missing to a whole is asked
-//! for by [`ask_for_the_rest`]; a request that selects no stored variant asks by [`ask_which`] whether one of them fits.
-//! Pages for people go by [`is_anonymous`] and [`is_for_anybody`] where one request may do for several of them.
+//! | file | decides | by RFC 9111 |
+//! | --- | --- | --- |
+//! | `storage` | whether a response is stored: [`CachePolicy::may_store`] | 3 |
+//! | `connection` | which fields are not: [`remove_connection_fields`] | 3.1 |
+//! | `combine` | what a stored part lacks, and how two parts become one: [`request_missing_range`], [`combine()`] | 3.3, 3.4 |
+//! | `reuse` | whether a stored response satisfies a request, and when a stale one may: [`CachePolicy::reuse`] | 4, 4.2.4 |
+//! | `shareable` | whether one response satisfies several requests at once: [`CachePolicy::shareable`] | 4 |
+//! | `vary` | which request fields select a stored response: [`Selecting`] | 4.1 |
+//! | `freshness` | how long a response is fresh: [`CachePolicy::freshness_lifetime`] | 4.2.1, 4.2.2 |
+//! | `stored` | how old it is: [`StoredResponse::age`] | 4.2.3 |
+//! | `validation` | how the origin is asked whether it is still right: [`make_conditional`], [`make_conditional_on_any`] | 4.3.1 |
+//! | `precondition` | what the caller's own conditions come to: [`precondition()`], [`range_holds`] | 4.3.2 |
+//! | `freshen` | what a 304 and the response to a HEAD make of it | 4.3.4, 4.3.5 |
+//! | `invalidation` | what the response to an unsafe method [`invalidates`] | 4.4 |
+//! | `directives` | what Cache-Control says | 5.2 |
+//! | `range` | byte ranges (RFC 9110, 14) | |
+//! | `validators` | tags and dates, and their comparison (RFC 9110, 8.8) | |
+//! | `status` | what the cache did, as `Cache-Status` (RFC 9211) | |
+//! | `policy` | the settings: [`CachePolicy`] | |
 //!
 //! **Scope.** Private and shared caches; all final status codes; Vary; validators; stale responses (RFC 5861); single
 //! byte ranges; `Cache-Status` (RFC 9211).
 //!
-//! **Non-goals.** `CDN-Cache-Control` (RFC 9213, 2: a cache that is no CDN ignores it); several ranges in one answer;
-//! the storing of answers to other methods than GET, and POST that names its own URL.
+//! **Non-goals.** `CDN-Cache-Control` (RFC 9213, 2: a cache that is no CDN ignores it); several ranges in one response;
+//! the storing of responses to other methods than GET, and POST that names its own URL.
 //!
 //! Everything is decided from fields and the present. Nothing here reads a clock.
 
+mod combine;
 mod connection;
 mod directives;
 mod freshen;
-mod invalidates;
-mod parts;
+mod freshness;
+mod invalidation;
 mod policy;
+mod precondition;
 mod range;
 mod record;
 mod reuse;
@@ -29,27 +43,39 @@ mod reuse;
 mod samples;
 mod shareable;
 mod status;
+mod storage;
 mod stored;
-mod storing;
+#[cfg(test)]
+mod tests;
+mod validation;
 mod validators;
 mod vary;
 
-pub use connection::remove_connection_fields;
-pub use directives::{RequestDirectives, ResponseDirectives, Scope};
-pub use freshen::Freshened;
-pub use invalidates::invalidates;
-pub use parts::{Joined, ask_for_the_rest, complete, join};
-pub use policy::{CachePolicy, Heuristic};
-pub use range::{
-    Extent, Given, Wanted, content_range, part, part_length, unsatisfied_range, wanted,
-};
-pub use reuse::{Reuse, StaleAllowed};
-pub use shareable::{is_anonymous, is_for_anybody};
+pub use directives::{Qualifiable, ResponseDirectives};
+pub use policy::Heuristic;
+pub use range::Extent;
 pub use status::{CacheStatus, Forward};
-pub use stored::{Exchange, Lifetime, Received, StoredResponse, http_date};
-pub use storing::Storing;
-pub use validators::{
-    Precondition, ask_conditionally, ask_which, asks_about, asks_about_others, has_validator,
-    is_conditional, is_for_the_origin, precondition, range_holds, which,
-};
+pub use stored::{InitialAge, ResponseTimes, StoredResponse};
 pub use vary::Selecting;
+
+// The steps of a cache, for this project's own layer.
+#[cfg(any(feature = "unstable", test))]
+pub use self::{
+    combine::{Combined, combine, complete, request_missing_range},
+    connection::remove_connection_fields,
+    directives::RequestDirectives,
+    invalidation::invalidates,
+    policy::CachePolicy,
+    precondition::{
+        Precondition, has_condition_or_range, is_conditional, is_for_the_origin, precondition,
+        range_holds,
+    },
+    range::{ContentRange, RangeOutcome, RequestedRange, requested_range, unsatisfied_range},
+    reuse::{Reuse, StaleIfError},
+    shareable::{is_anonymous, is_for_anybody},
+    stored::http_date,
+    validation::{
+        make_conditional, make_conditional_on_any, names_other_tags, names_tag_of, selected_by,
+    },
+    validators::has_validator,
+};

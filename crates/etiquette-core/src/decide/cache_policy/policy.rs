@@ -1,15 +1,12 @@
-//! The settings of a cache, and how long it takes a response for fresh.
+//! The settings of a cache.
 
 use std::time::Duration;
 
-use http::StatusCode;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName};
 
-use super::directives::ResponseDirectives;
-use super::stored::{Lifetime, StoredResponse};
 use super::vary::Selecting;
 
-/// How a lifetime is guessed for a response that states none (RFC 9111, 4.2.2).
+/// How a lifetime is estimated for a response that states none (RFC 9111, 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Heuristic {
@@ -42,7 +39,7 @@ impl Heuristic {
 pub struct CachePolicy {
     /// The cache serves several users (RFC 9111, 1.1). Default: no.
     pub shared: bool,
-    /// How to guess a lifetime from Last-Modified. Default: not at all.
+    /// How to estimate a lifetime from Last-Modified. Default: not at all.
     pub heuristic: Option<Heuristic>,
     /// The lifetime of heuristically cacheable responses that state none. Default: none.
     pub default_ttl: Option<Duration>,
@@ -50,7 +47,7 @@ pub struct CachePolicy {
     pub floor: Option<Duration>,
     /// No response is fresh for longer. Default: none.
     pub ceiling: Option<Duration>,
-    /// How long after the end of its life a response may stand in when the origin does not answer at all and the
+    /// How long after the end of its life a response may be served when the origin does not respond at all and the
     /// response does not forbid it (RFC 9111, 4.2.4: "disconnected"). Default: a day.
     pub stale_if_unreachable: Duration,
 }
@@ -77,47 +74,9 @@ impl CachePolicy {
         if self.shared { &[] } else { &OWN_CREDENTIALS }
     }
 
-    /// The fields of `request` that select `response`; `None` where it answers only its own request.
+    /// The fields of `request` that select `response`; `None` where it satisfies only its own request.
     #[must_use]
     pub fn selecting(&self, request: &HeaderMap, response: &HeaderMap) -> Option<Selecting> {
         Selecting::of(request, response, self.always_selecting())
     }
-
-    /// How long a response stays fresh, by its own word or by these settings.
-    #[must_use]
-    pub fn fresh_for(&self, stored: &StoredResponse) -> Duration {
-        let life = match stored.lifetime(self.shared) {
-            Lifetime::Explicit(life) => life,
-            Lifetime::Unsaid if may_guess(stored.status(), stored.directives()) => {
-                self.guess(stored)
-            }
-            Lifetime::Unsaid => Duration::ZERO,
-        };
-        life.min(self.ceiling.unwrap_or(Duration::MAX))
-    }
-
-    fn guess(&self, stored: &StoredResponse) -> Duration {
-        let tenth = self.heuristic.and_then(|heuristic| {
-            let unchanged = stored.unchanged_for()?;
-            let share = unchanged
-                .as_secs()
-                .saturating_mul(u64::from(heuristic.percent))
-                / 100;
-            Some(Duration::from_secs(share).min(heuristic.at_most))
-        });
-        tenth.or(self.default_ttl).unwrap_or(Duration::ZERO)
-    }
 }
-
-/// Whether a lifetime may be guessed (RFC 9110, 15.1; RFC 9111, 4.2.2): the status allows it, or the response does.
-pub(super) fn may_guess(status: StatusCode, says: &ResponseDirectives) -> bool {
-    says.public
-        || matches!(
-            status.as_u16(),
-            200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501
-        )
-}
-
-#[cfg(test)]
-#[path = "policy_tests.rs"]
-mod tests;

@@ -17,55 +17,55 @@ pub enum Extent {
         total: Option<u64>,
     },
     /// None: only the head is stored, for its validators. Whoever asked for it has the body.
-    Bare,
+    HeadOnly,
 }
 
-/// What a request asks for.
+/// What a request asks for by Range (RFC 9110, 14.1.2 and 14.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Wanted {
-    /// The whole: no range, several of them, another unit, or a range that cannot be read (all of which may be
-    /// answered with the whole).
+pub enum RequestedRange {
+    /// The whole: no range, several of them, another unit, or a range that cannot be read (all of which the
+    /// whole may satisfy).
     Whole,
-    /// From one position to another, both included, or to the end.
-    From(u64, Option<u64>),
-    /// As many bytes from the end.
-    Last(u64),
+    /// An int-range: from one position to another, both included, or to the end.
+    Int(u64, Option<u64>),
+    /// A suffix-range: as many bytes from the end.
+    Suffix(u64),
 }
 
-/// What of a wanted range a body can give.
+/// How a stored body satisfies a requested range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Given {
+pub enum RangeOutcome {
     /// These bytes of the whole representation, both ends included.
-    Range(u64, u64),
+    Satisfied(u64, u64),
     /// The range lies behind the end: 416.
     Unsatisfiable,
-    /// The body does not hold all of it.
-    Missing,
+    /// The stored body does not hold all of it.
+    NotStored,
 }
 
 /// Reads Range.
 #[must_use]
-pub fn wanted(request: &HeaderMap) -> Wanted {
+pub fn requested_range(request: &HeaderMap) -> RequestedRange {
     let mut lines = request.get_all(RANGE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     };
     let line = line.as_bytes();
     if line.len() < 6 || !line[..6].eq_ignore_ascii_case(b"bytes=") {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     }
     let spec = line[6..].trim_ascii();
     let Some(dash) = spec.iter().position(|&c| c == b'-') else {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     };
     match (position(&spec[..dash]), position(&spec[dash + 1..])) {
         (Some(Some(first)), Some(last)) if last.is_none_or(|last| first <= last) => {
-            Wanted::From(first, last)
+            RequestedRange::Int(first, last)
         }
-        (Some(None), Some(Some(count))) => Wanted::Last(count),
-        _ => Wanted::Whole,
+        (Some(None), Some(Some(count))) => RequestedRange::Suffix(count),
+        _ => RequestedRange::Whole,
     }
 }
 
@@ -84,28 +84,28 @@ fn position(text: &[u8]) -> Option<Option<u64>> {
         .map(Some)
 }
 
-impl Wanted {
-    /// What of it a body of `length` bytes gives that holds `extent`.
+impl RequestedRange {
+    /// What a stored body of `length` bytes that holds `extent` gives of it.
     #[must_use]
-    pub fn of(self, extent: Extent, length: u64) -> Given {
+    pub fn of(self, extent: Extent, length: u64) -> RangeOutcome {
         let (start, total) = match extent {
             Extent::Whole => (0, Some(length)),
             Extent::Part { first, total } => (first, total),
-            Extent::Bare => return Given::Missing,
+            Extent::HeadOnly => return RangeOutcome::NotStored,
         };
         let Some((first, last)) = self.resolve(total) else {
             return match total {
-                Some(_) => Given::Unsatisfiable,
-                None => Given::Missing,
+                Some(_) => RangeOutcome::Unsatisfiable,
+                None => RangeOutcome::NotStored,
             };
         };
         let Some(last) = last else {
-            return Given::Missing;
+            return RangeOutcome::NotStored;
         };
         if length > 0 && first >= start && last < start.saturating_add(length) {
-            Given::Range(first, last)
+            RangeOutcome::Satisfied(first, last)
         } else {
-            Given::Missing
+            RangeOutcome::NotStored
         }
     }
 
@@ -114,104 +114,130 @@ impl Wanted {
         match (self, total) {
             (Self::Whole, Some(total)) => Some((0, Some(total.checked_sub(1)?))),
             (Self::Whole, None) => Some((0, None)),
-            (Self::From(first, last), Some(total)) => {
+            (Self::Int(first, last), Some(total)) => {
                 let end = total.checked_sub(1)?;
                 (first <= end).then(|| (first, Some(last.map_or(end, |last| last.min(end)))))
             }
-            (Self::From(first, last), None) => Some((first, last)),
-            (Self::Last(count), Some(total)) => {
+            (Self::Int(first, last), None) => Some((first, last)),
+            (Self::Suffix(count), Some(total)) => {
                 let end = total.checked_sub(1)?;
                 (count > 0).then(|| (total.saturating_sub(count), Some(end)))
             }
-            (Self::Last(_), None) => None,
+            (Self::Suffix(_), None) => None,
         }
     }
 }
 
-/// What a 206 holds: one range in bytes, which must agree with the `length` of its body where that is known.
-#[must_use]
-pub fn part(response: &HeaderMap, length: Option<u64>) -> Option<Extent> {
-    let mut lines = response.get_all(CONTENT_RANGE).iter();
-    let (Some(line), None) = (lines.next(), lines.next()) else {
-        return None;
-    };
-    let text = line.as_bytes();
-    if text.len() < 6 || !text[..6].eq_ignore_ascii_case(b"bytes ") {
-        return None;
+/// Content-Range of a 206: one range of bytes (RFC 9110, 14.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContentRange {
+    /// The position of the first byte.
+    pub first: u64,
+    /// The position of the last byte.
+    pub last: u64,
+    /// The length of the whole representation, if it is known.
+    pub total: Option<u64>,
+}
+
+impl ContentRange {
+    /// The bytes from `first` to `last`, both included.
+    #[must_use]
+    pub fn new(first: u64, last: u64, total: Option<u64>) -> Self {
+        Self { first, last, total }
     }
-    let text = &text[6..];
-    let dash = text.iter().position(|&c| c == b'-')?;
-    let slash = text.iter().position(|&c| c == b'/')?;
-    let first = position(&text[..dash])??;
-    let last = position(text.get(dash + 1..slash)?)??;
-    let total = match &text[slash + 1..] {
-        b"*" => None,
-        digits => Some(position(digits)??),
-    };
-    let sound = first <= last
-        && total.is_none_or(|total| last < total)
-        && length.is_none_or(|length| length == last - first + 1);
-    sound.then_some(Extent::Part { first, total })
+
+    /// Reads Content-Range; `None` unless it is one sound range of bytes.
+    #[must_use]
+    pub fn of(response: &HeaderMap) -> Option<Self> {
+        let mut lines = response.get_all(CONTENT_RANGE).iter();
+        let (Some(line), None) = (lines.next(), lines.next()) else {
+            return None;
+        };
+        let text = line.as_bytes();
+        if text.len() < 6 || !text[..6].eq_ignore_ascii_case(b"bytes ") {
+            return None;
+        }
+        let text = &text[6..];
+        let dash = text.iter().position(|&c| c == b'-')?;
+        let slash = text.iter().position(|&c| c == b'/')?;
+        let first = position(&text[..dash])??;
+        let last = position(text.get(dash + 1..slash)?)??;
+        let total = match &text[slash + 1..] {
+            b"*" => None,
+            digits => Some(position(digits)??),
+        };
+        let sound = first <= last && total.is_none_or(|total| last < total);
+        sound.then_some(Self { first, last, total })
+    }
+
+    /// The bytes that a body with it holds.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        Extent::Part {
+            first: self.first,
+            total: self.total,
+        }
+    }
+
+    /// The length that it promises for its body.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.last.saturating_sub(self.first).saturating_add(1)
+    }
+
+    /// The field value.
+    #[must_use]
+    pub fn value(&self) -> HeaderValue {
+        let Self { first, last, total } = self;
+        field_value(&match total {
+            Some(total) => format!("bytes {first}-{last}/{total}"),
+            None => format!("bytes {first}-{last}/*"),
+        })
+    }
 }
 
-/// The bytes that a sound Content-Range promises.
-#[must_use]
-pub fn part_length(response: &HeaderMap) -> Option<u64> {
-    part(response, None)?;
-    let text = response.get(CONTENT_RANGE)?.as_bytes();
-    let dash = text.iter().position(|&c| c == b'-')?;
-    let slash = text.iter().position(|&c| c == b'/')?;
-    let first = position(&text[6..dash])??;
-    let last = position(&text[dash + 1..slash])??;
-    Some(last - first + 1)
-}
-
-/// Content-Range of a 206.
-#[must_use]
-pub fn content_range(first: u64, last: u64, total: Option<u64>) -> HeaderValue {
-    let text = match total {
-        Some(total) => format!("bytes {first}-{last}/{total}"),
-        None => format!("bytes {first}-{last}/*"),
-    };
-    HeaderValue::from_str(&text).expect("digits and punctuation are a field value")
-}
-
-/// Content-Range of a 416.
+/// Content-Range of a 416 (RFC 9110, 15.5.17).
 #[must_use]
 pub fn unsatisfied_range(total: u64) -> HeaderValue {
-    HeaderValue::from_str(&format!("bytes */{total}"))
-        .expect("digits and punctuation are a field value")
+    field_value(&format!("bytes */{total}"))
+}
+
+fn field_value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("digits and punctuation are a field value")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ask(range: &str) -> Wanted {
-        wanted(&[(RANGE, range.parse().unwrap())].into_iter().collect())
+    fn ask(range: &str) -> RequestedRange {
+        requested_range(&[(RANGE, range.parse().unwrap())].into_iter().collect())
     }
 
     fn holds(range: &str, length: Option<u64>) -> Option<Extent> {
-        part(
-            &[(CONTENT_RANGE, range.parse().unwrap())]
-                .into_iter()
-                .collect(),
-            length,
-        )
+        let headers = [(CONTENT_RANGE, range.parse().unwrap())];
+        ContentRange::of(&headers.into_iter().collect())
+            .filter(|range| length.is_none_or(|length| length == range.length()))
+            .map(|range| range.extent())
     }
 
     #[test]
     fn ranges_of_a_whole_body() {
         for (range, length, expected) in [
-            ("bytes=0-3", 10, Given::Range(0, 3)),
-            ("Bytes=4-", 10, Given::Range(4, 9)),
-            ("bytes=8-20", 10, Given::Range(8, 9)),
-            ("bytes=-3", 10, Given::Range(7, 9)),
-            ("bytes=-30", 10, Given::Range(0, 9)),
-            ("bytes=-0", 10, Given::Unsatisfiable),
-            ("bytes=10-", 10, Given::Unsatisfiable),
-            ("bytes=0-", 0, Given::Unsatisfiable),
-            ("bytes=99999999999999999999999-", 10, Given::Unsatisfiable),
+            ("bytes=0-3", 10, RangeOutcome::Satisfied(0, 3)),
+            ("Bytes=4-", 10, RangeOutcome::Satisfied(4, 9)),
+            ("bytes=8-20", 10, RangeOutcome::Satisfied(8, 9)),
+            ("bytes=-3", 10, RangeOutcome::Satisfied(7, 9)),
+            ("bytes=-30", 10, RangeOutcome::Satisfied(0, 9)),
+            ("bytes=-0", 10, RangeOutcome::Unsatisfiable),
+            ("bytes=10-", 10, RangeOutcome::Unsatisfiable),
+            ("bytes=0-", 0, RangeOutcome::Unsatisfiable),
+            (
+                "bytes=99999999999999999999999-",
+                10,
+                RangeOutcome::Unsatisfiable,
+            ),
         ] {
             assert_eq!(ask(range).of(Extent::Whole, length), expected, "{range}");
         }
@@ -223,7 +249,7 @@ mod tests {
             "bytes=-",
             "bytes=a-",
         ] {
-            assert_eq!(ask(other), Wanted::Whole, "{other}");
+            assert_eq!(ask(other), RequestedRange::Whole, "{other}");
         }
     }
 
@@ -234,23 +260,29 @@ mod tests {
             total: Some(10),
         };
         for (range, expected) in [
-            ("bytes=5-6", Given::Range(5, 6)),
-            ("bytes=-2", Given::Range(8, 9)),
-            ("bytes=6-", Given::Range(6, 9)),
-            ("bytes=3-6", Given::Missing),
-            ("bytes=12-", Given::Unsatisfiable),
+            ("bytes=5-6", RangeOutcome::Satisfied(5, 6)),
+            ("bytes=-2", RangeOutcome::Satisfied(8, 9)),
+            ("bytes=6-", RangeOutcome::Satisfied(6, 9)),
+            ("bytes=3-6", RangeOutcome::NotStored),
+            ("bytes=12-", RangeOutcome::Unsatisfiable),
         ] {
             assert_eq!(ask(range).of(extent, 6), expected, "{range}");
         }
-        assert_eq!(ask("bytes=0-").of(Extent::Bare, 0), Given::Missing);
-        assert_eq!(Wanted::Whole.of(Extent::Bare, 0), Given::Missing);
+        assert_eq!(
+            ask("bytes=0-").of(Extent::HeadOnly, 0),
+            RangeOutcome::NotStored
+        );
+        assert_eq!(
+            RequestedRange::Whole.of(Extent::HeadOnly, 0),
+            RangeOutcome::NotStored
+        );
         let open = Extent::Part {
             first: 4,
             total: None,
         };
-        assert_eq!(ask("bytes=6-").of(open, 6), Given::Missing);
-        assert_eq!(ask("bytes=4-9").of(open, 6), Given::Range(4, 9));
-        assert_eq!(Wanted::Whole.of(extent, 6), Given::Missing);
+        assert_eq!(ask("bytes=6-").of(open, 6), RangeOutcome::NotStored);
+        assert_eq!(ask("bytes=4-9").of(open, 6), RangeOutcome::Satisfied(4, 9));
+        assert_eq!(RequestedRange::Whole.of(extent, 6), RangeOutcome::NotStored);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 
 use super::range::Extent;
-use super::stored::{Received, StoredResponse};
+use super::stored::{InitialAge, StoredResponse};
 use super::vary::Selecting;
 use crate::store::codec::{Decoder, Encoder};
 
@@ -24,9 +24,9 @@ impl StoredResponse {
             Version::HTTP_3 => 30,
             _ => 11,
         });
-        let received = self.received();
-        out.time(received.at);
-        out.duration(received.age);
+        let initial_age = self.initial_age();
+        out.time(initial_age.response_time);
+        out.duration(initial_age.age);
         match self.extent() {
             Extent::Whole => out.byte(0),
             Extent::Part { first, total } => {
@@ -34,13 +34,13 @@ impl StoredResponse {
                 out.u64(first);
                 out.option(total, Encoder::u64);
             }
-            Extent::Bare => out.byte(2),
+            Extent::HeadOnly => out.byte(2),
         }
         let selecting = self.selecting().fields();
         out.count(selecting.len());
         for (name, value) in selecting {
             out.bytes(name.as_bytes());
-            out.option(value.as_deref(), Encoder::bytes);
+            out.option(value, Encoder::bytes);
         }
         out.count(self.headers().len());
         for (name, value) in self.headers() {
@@ -62,8 +62,8 @@ impl StoredResponse {
             30 => Version::HTTP_3,
             _ => return None,
         };
-        let received = Received {
-            at: rest.time()?,
+        let initial_age = InitialAge {
+            response_time: rest.time()?,
             age: rest.duration()?,
         };
         let extent = match rest.byte()? {
@@ -72,7 +72,7 @@ impl StoredResponse {
                 first: rest.u64()?,
                 total: rest.option(Decoder::u64)?,
             },
-            2 => Extent::Bare,
+            2 => Extent::HeadOnly,
             _ => return None,
         };
         let mut selecting = Vec::new();
@@ -89,7 +89,12 @@ impl StoredResponse {
         }
         let selecting = Selecting::from_fields(selecting);
         rest.finish(Self::restore(
-            status, version, headers, selecting, extent, received,
+            status,
+            version,
+            headers,
+            selecting,
+            extent,
+            initial_age,
         ))
     }
 }
@@ -102,16 +107,16 @@ mod tests {
 
     use super::*;
     use crate::Now;
-    use crate::decide::cache_policy::Exchange;
+    use crate::decide::cache_policy::ResponseTimes;
 
     fn sample(extent: Extent) -> StoredResponse {
         let now = Now {
             monotonic: Instant::now(),
             wall: SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_250),
         };
-        let exchange = Exchange {
-            asked: now,
-            received: now,
+        let times = ResponseTimes {
+            request_time: now,
+            response_time: now,
             queued: Duration::ZERO,
         };
         let headers: HeaderMap = [
@@ -137,7 +142,7 @@ mod tests {
             &headers,
             selecting,
             extent,
-            &exchange,
+            &times,
             false,
         )
     }
@@ -145,7 +150,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let part = |total| Extent::Part { first: 5, total };
-        for extent in [Extent::Whole, Extent::Bare, part(Some(9)), part(None)] {
+        for extent in [Extent::Whole, Extent::HeadOnly, part(Some(9)), part(None)] {
             let before = sample(extent);
             let after = StoredResponse::decode(&before.encode()).unwrap();
             assert_eq!(after.status(), before.status());
@@ -153,7 +158,7 @@ mod tests {
             assert_eq!(after.headers(), before.headers());
             assert_eq!(after.selecting(), before.selecting());
             assert_eq!(after.extent(), before.extent());
-            assert_eq!(after.received(), before.received());
+            assert_eq!(after.initial_age(), before.initial_age());
         }
     }
 

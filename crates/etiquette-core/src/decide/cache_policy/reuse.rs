@@ -1,133 +1,115 @@
-//! The decision whether a stored response answers a request.
+//! Reuse of a stored response for a request (RFC 9111, 4), stale ones included (4.2.4; RFC 5861).
 
 use std::time::Duration;
 
 use http::StatusCode;
 
-use super::directives::{RequestDirectives, Scope};
+use super::directives::{Qualifiable, RequestDirectives};
+use super::freshness::ttl;
 use super::policy::CachePolicy;
-use super::status::{Forward, ttl};
-use super::stored::{Lifetime, StoredResponse};
+use super::status::Forward;
+use super::stored::StoredResponse;
 use crate::Now;
 
-/// What may be done with a stored response when asking the origin fails.
+/// When a stored response may be served although it is stale, because the origin failed (RFC 9111, 4.2.4; RFC 5861, 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct StaleAllowed {
-    /// It may replace a 500, 502, 503 or 504 (RFC 5861, 4).
-    pub on_error: bool,
-    /// It may stand in when there is no answer.
-    pub on_silence: bool,
+pub struct StaleIfError {
+    /// Instead of a 500, 502, 503 or 504.
+    pub server_error: bool,
+    /// When the origin does not respond at all.
+    pub unreachable: bool,
 }
 
-impl StaleAllowed {
-    /// Whether a stored response may replace an answer of this status.
+impl StaleIfError {
+    /// Whether the stored response may be served instead of a response of this status.
     #[must_use]
     pub fn covers(&self, status: StatusCode) -> bool {
-        self.on_error && matches!(status.as_u16(), 500 | 502 | 503 | 504)
+        self.server_error && matches!(status.as_u16(), 500 | 502 | 503 | 504)
     }
 }
 
-/// What a stored response is good for.
+/// Whether a stored response satisfies a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reuse {
-    /// It answers the request. `ttl` is negative when the caller accepted a stale one.
+    /// It does. `ttl` is negative when the caller accepted a stale one.
     Fresh {
         /// What is left of its life, in seconds.
         ttl: i64,
     },
-    /// It answers the request, and the origin is asked meanwhile (RFC 5861, 3).
+    /// It does, and is validated meanwhile (RFC 5861, 3).
     StaleWhileRevalidate {
-        /// What may be done if nobody can ask meanwhile, and asking first fails.
-        stale_allowed: StaleAllowed,
+        /// When it may be served all the same where it is validated first.
+        stale_if_error: StaleIfError,
         /// What is left of its life, in seconds: less than one.
         ttl: i64,
     },
-    /// The origin is asked first.
+    /// It is validated first (RFC 9111, 4.3).
     Validate {
         /// Why.
         forward: Forward,
-        /// What may be done if that fails.
-        stale_allowed: StaleAllowed,
+        /// When it may be served all the same.
+        stale_if_error: StaleIfError,
         /// What is left of its life, in seconds.
         ttl: i64,
     },
 }
 
 impl CachePolicy {
-    /// Judges a stored response, which the request's fields select, at `now`.
+    /// Whether a stored response, which the request's fields select, satisfies the request at `now` (RFC 9111, 4).
     #[must_use]
-    pub fn reuse(&self, wishes: &RequestDirectives, stored: &StoredResponse, now: &Now) -> Reuse {
+    pub fn reuse(&self, request: &RequestDirectives, stored: &StoredResponse, now: &Now) -> Reuse {
         let says = stored.directives();
         let age = stored.age(now);
-        let life = self.fresh_for(stored);
+        let life = self.freshness_lifetime(stored);
         let ttl = ttl(life, age);
-        let ask = |forward, stale_allowed| Reuse::Validate {
+        let validate = |forward, stale_if_error| Reuse::Validate {
             forward,
-            stale_allowed,
+            stale_if_error,
             ttl,
         };
-        let on_request = ask(Forward::Request, StaleAllowed::default());
-        if wishes.no_cache || wishes.max_age == Some(Duration::ZERO) {
-            return on_request;
+        let at_request = validate(Forward::Request, StaleIfError::default());
+        if request.no_cache || request.max_age == Some(Duration::ZERO) {
+            return at_request;
         }
-        let young = |floor| stored.resident(now).is_some_and(|since| since < floor);
+        let young = |floor| stored.resident_time(now).is_some_and(|since| since < floor);
         if self.floor.is_some_and(young) {
             return Reuse::Fresh { ttl };
         }
-        if says.no_cache == Scope::All {
-            return ask(Forward::Stale, StaleAllowed::default());
+        if says.no_cache == Qualifiable::Unqualified {
+            return validate(Forward::Stale, StaleIfError::default());
         }
-        let too_old = wishes.max_age.is_some_and(|limit| age > limit);
+        let too_old = request.max_age.is_some_and(|limit| age > limit);
         let left = life.saturating_sub(age);
         if age < life {
-            let too_short = wishes.min_fresh.is_some_and(|wish| left < wish);
+            let too_short = request.min_fresh.is_some_and(|wanted| left < wanted);
             return if too_old || too_short {
-                on_request
+                at_request
             } else {
                 Reuse::Fresh { ttl }
             };
         }
         let staleness = age.saturating_sub(life);
         let never = says.never_stale(self.shared);
-        if never || too_old || wishes.min_fresh.is_some() {
-            return ask(Forward::Stale, StaleAllowed::default());
+        if never || too_old || request.min_fresh.is_some() {
+            return validate(Forward::Stale, StaleIfError::default());
         }
-        if wishes.max_stale.is_some_and(|limit| staleness <= limit) {
+        if request.max_stale.is_some_and(|limit| staleness <= limit) {
             return Reuse::Fresh { ttl };
         }
         let within = |window: Option<Duration>| window.is_some_and(|window| staleness <= window);
-        let on_error = within(says.stale_if_error) || within(wishes.stale_if_error);
-        let stale_allowed = StaleAllowed {
-            on_error,
-            on_silence: on_error || within(Some(self.stale_if_unreachable)),
+        let server_error = within(says.stale_if_error) || within(request.stale_if_error);
+        let stale_if_error = StaleIfError {
+            server_error,
+            unreachable: server_error || within(Some(self.stale_if_unreachable)),
         };
         if within(says.stale_while_revalidate) {
-            return Reuse::StaleWhileRevalidate { stale_allowed, ttl };
+            return Reuse::StaleWhileRevalidate {
+                stale_if_error,
+                ttl,
+            };
         }
-        ask(Forward::Stale, stale_allowed)
-    }
-
-    /// Whether an answer that has just come may also answer another request, made while it was under way: it is fresh,
-    /// or says nothing about its life. One that demands validation answers its own request only.
-    #[must_use]
-    pub fn shareable(
-        &self,
-        wishes: &RequestDirectives,
-        stored: &StoredResponse,
-        now: &Now,
-    ) -> bool {
-        match self.reuse(wishes, stored, now) {
-            Reuse::Fresh { .. } => true,
-            Reuse::Validate {
-                forward: Forward::Stale,
-                ..
-            } => {
-                stored.directives().no_cache != Scope::All
-                    && stored.lifetime(self.shared) == Lifetime::Unsaid
-            }
-            _ => false,
-        }
+        validate(Forward::Stale, stale_if_error)
     }
 }

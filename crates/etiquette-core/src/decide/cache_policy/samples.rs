@@ -7,7 +7,7 @@ use http::header::{HeaderMap, HeaderName};
 use http::{StatusCode, Version};
 
 use super::range::Extent;
-use super::stored::{Exchange, StoredResponse};
+use super::stored::{ResponseTimes, StoredResponse};
 use super::vary::Selecting;
 use crate::Now;
 
@@ -26,10 +26,10 @@ pub(super) fn at(seconds: u64) -> Now {
     }
 }
 
-pub(super) fn exchange(asked: u64, received: u64) -> Exchange {
-    Exchange {
-        asked: at(asked),
-        received: at(received),
+pub(super) fn times(asked: u64, received: u64) -> ResponseTimes {
+    ResponseTimes {
+        request_time: at(asked),
+        response_time: at(received),
         queued: Duration::ZERO,
     }
 }
@@ -41,7 +41,7 @@ pub(super) fn stored(lines: &[(&'static str, &str)]) -> StoredResponse {
         &map(lines),
         Selecting::default(),
         Extent::Whole,
-        &exchange(0, 0),
+        &times(0, 0),
         true,
     )
 }

@@ -1,29 +1,60 @@
-//! Whether people who do not know each other may share the answer to one request while it is under way.
+//! Which requests may share one response while it is under way (RFC 9111, 4: collapsed requests).
 //!
 //! What a person asked for is stored for that person only, whatever RFC 9111 would allow. But where a hundred of them ask
-//! for the same page at the same time, as strangers to the site, and the site answers as to a stranger, one request is
-//! enough for all. In doubt each asks alone: that costs the site a request, and nobody a secret.
+//! for the same page at the same time, anonymously, and the response is for anybody, one request is enough for all. In
+//! doubt each asks alone: that costs the site a request, and nobody a secret.
 
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE};
 
-use super::{RequestDirectives, ResponseDirectives, Scope};
+use super::directives::{Qualifiable, RequestDirectives, ResponseDirectives};
+use super::policy::CachePolicy;
+use super::reuse::Reuse;
+use super::status::Forward;
+use super::stored::StoredResponse;
+use crate::Now;
 
-/// Whether a request says nothing about who makes it: no Cookie, no credentials; and does not forbid to keep or to reuse
+impl CachePolicy {
+    /// Whether a response that has just come also satisfies another request, made while it was under way: it is fresh, or
+    /// states no lifetime. One that demands validation satisfies its own request only.
+    #[must_use]
+    pub fn shareable(
+        &self,
+        request: &RequestDirectives,
+        stored: &StoredResponse,
+        now: &Now,
+    ) -> bool {
+        match self.reuse(request, stored, now) {
+            Reuse::Fresh { .. } => true,
+            Reuse::Validate {
+                forward: Forward::Stale,
+                ..
+            } => {
+                stored.directives().no_cache != Qualifiable::Unqualified
+                    && stored.explicit_lifetime(self.shared).is_none()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether a request says nothing about who makes it: no Cookie, no credentials; and does not forbid to store or to reuse
 /// anything.
 #[must_use]
 pub fn is_anonymous(request: &HeaderMap) -> bool {
-    let wishes = RequestDirectives::of(request);
+    let directives = RequestDirectives::of(request);
     let tells = [COOKIE, AUTHORIZATION, PROXY_AUTHORIZATION];
-    !tells.iter().any(|name| request.contains_key(name)) && !wishes.no_store && !wishes.no_cache
+    !tells.iter().any(|name| request.contains_key(name))
+        && !directives.no_store
+        && !directives.no_cache
 }
 
-/// Whether an answer to an anonymous request is for anybody: neither `private` (of any field) nor `no-store`, and it
+/// Whether the response to an anonymous request is for anybody: neither `private` (of any field) nor `no-store`, and it
 /// sets no cookie.
 #[must_use]
-pub fn is_for_anybody(answer: &HeaderMap) -> bool {
-    let says = ResponseDirectives::of(answer);
-    !says.no_store && says.private == Scope::Absent && !answer.contains_key(SET_COOKIE)
+pub fn is_for_anybody(response: &HeaderMap) -> bool {
+    let says = ResponseDirectives::of(response);
+    !says.no_store && says.private == Qualifiable::Absent && !response.contains_key(SET_COOKIE)
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! What the cache did with a request, as a fact and as `Cache-Status` (RFC 9211).
 
-use std::time::Duration;
-
 use http::StatusCode;
 use http::header::HeaderValue;
 
@@ -11,7 +9,7 @@ use http::header::HeaderValue;
 pub enum Forward {
     /// The cache does not handle such requests.
     Bypass,
-    /// The method is not one that a stored response answers.
+    /// The method is not one that a stored response satisfies.
     Method,
     /// Nothing is stored for the URL.
     UriMiss,
@@ -45,37 +43,47 @@ impl Forward {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheStatus {
-    /// Answered from the store, without a request to the origin before the answer.
+    /// Served from the store, without a request to the origin before.
     Hit {
         /// What is left of the response's life, in seconds; negative when it is stale.
         ttl: i64,
     },
-    /// Answered from the store after the origin said that it is still right.
+    /// Served from the store after the origin validated it.
     Validated {
-        /// Why the origin was asked.
+        /// Why the request was forwarded.
         forward: Forward,
-        /// Another request of ours asked the origin.
+        /// Another request of ours was forwarded, and this one collapsed with it.
         collapsed: bool,
     },
-    /// Answered from the store with a stale response, because the origin failed.
+    /// A stale response served from the store, because the origin failed.
     StaleOnError {
-        /// What the origin answered, if it did.
+        /// The status of the origin's response, if there was one.
         status: Option<StatusCode>,
         /// What is left of the response's life, in seconds: less than zero.
         ttl: i64,
     },
-    /// Answered by the origin.
+    /// Forwarded to the origin, whose response this is.
     Forwarded {
-        /// Why the origin was asked.
+        /// Why the request was forwarded.
         forward: Forward,
-        /// Whether the answer is being stored.
+        /// Whether the response is being stored.
         stored: bool,
-        /// Another request of ours asked the origin.
+        /// Another request of ours was forwarded, and this one collapsed with it.
         collapsed: bool,
     },
 }
 
 impl CacheStatus {
+    /// The response of the origin to this very request.
+    #[must_use]
+    pub fn forwarded(forward: Forward, stored: bool) -> Self {
+        Self::Forwarded {
+            forward,
+            stored,
+            collapsed: false,
+        }
+    }
+
     /// Whether the body comes from the store.
     #[must_use]
     pub fn is_from_store(&self) -> bool {
@@ -86,7 +94,7 @@ impl CacheStatus {
     /// bytes.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<HeaderValue> {
-        // On the stack: this is on the way of every answer from the store.
+        // On the stack: this is on the way of every response from the store.
         let mut room = [0_u8; 96];
         let left = {
             let mut text = &mut room[..];
@@ -133,12 +141,6 @@ impl CacheStatus {
         }
         Ok(())
     }
-}
-
-/// Seconds left of `lifetime` at `age`, negative when it is over.
-pub(super) fn ttl(lifetime: Duration, age: Duration) -> i64 {
-    let whole = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX / 2);
-    whole(lifetime).saturating_sub(whole(age))
 }
 
 #[cfg(test)]

@@ -2,23 +2,23 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use http::header::{AGE, DATE, EXPIRES, HeaderMap, HeaderValue, LAST_MODIFIED};
+use http::header::{AGE, DATE, HeaderMap, HeaderValue};
 use http::{StatusCode, Version};
 
 use super::connection::remove_connection_fields;
-use super::directives::{ResponseDirectives, Scope, members, seconds};
+use super::directives::{Qualifiable, ResponseDirectives, members, seconds};
 use super::range::Extent;
 use super::vary::Selecting;
 use crate::Now;
 use crate::field::date::{self, parse_strict};
 
-/// When a response was asked for and when its head came.
+/// The times from which the age of a response is calculated (RFC 9111, 4.2.3).
 #[derive(Clone, Copy, Debug)]
-pub struct Exchange {
+pub struct ResponseTimes {
     /// When the request was handed to the inner service.
-    pub asked: Now,
+    pub request_time: Now,
     /// When the head of the response came.
-    pub received: Now,
+    pub response_time: Now,
     /// How much of the time between was spent in our own queue, before the request left.
     pub queued: Duration,
 }
@@ -33,40 +33,22 @@ pub struct StoredResponse {
     headers: HeaderMap,
     selecting: Selecting,
     extent: Extent,
-    received: SystemTime,
-    /// Absent once the response comes from another process: the wall clock must do.
-    clock: Option<Instant>,
-    age_then: Duration,
+    initial_age: InitialAge,
+    /// The response time by the monotonic clock. Absent once the response comes from another process: the wall clock must
+    /// do.
+    since: Option<Instant>,
     directives: ResponseDirectives,
     date: SystemTime,
 }
 
-/// What a store keeps outside the process, beside status, headers, selecting fields and extent.
+/// How old a response was when it came (RFC 9111, 4.2.3): what a store keeps outside the process, beside status, headers,
+/// selecting fields and extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// The wall time at which the head came.
-    pub at: SystemTime,
-    /// How old the response was then.
+pub struct InitialAge {
+    /// The wall time at which the head came: `response_time`.
+    pub response_time: SystemTime,
+    /// How old the response was then: `corrected_initial_age`.
     pub age: Duration,
-}
-
-/// How long a response is fresh, and where that comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Lifetime {
-    /// The origin said so.
-    Explicit(Duration),
-    /// It said nothing.
-    Unsaid,
-}
-
-/// The first member of Age, if it is a number (RFC 9111, 5.1).
-fn age_field(headers: &HeaderMap) -> Duration {
-    headers
-        .get(AGE)
-        .and_then(|line| members(line.as_bytes()).next())
-        .and_then(|first| seconds(first.trim_ascii()))
-        .unwrap_or(Duration::ZERO)
 }
 
 impl StoredResponse {
@@ -78,34 +60,23 @@ impl StoredResponse {
         headers: &HeaderMap,
         selecting: Selecting,
         extent: Extent,
-        exchange: &Exchange,
+        times: &ResponseTimes,
         shared: bool,
     ) -> Self {
         let mut headers = headers.clone();
         remove_connection_fields(&mut headers);
         let directives = ResponseDirectives::of(&headers);
-        if let (true, Scope::Fields(names)) = (shared, &directives.private) {
+        if let (true, Qualifiable::Qualified(names)) = (shared, &directives.private) {
             for name in names {
                 headers.remove(name);
             }
         }
-        let received = exchange.received.wall;
-        let date = stated_date(&headers, received);
-        // RFC 9111, 4.2.3, without the time in our own queue, in which no response can have aged.
-        let delay = exchange
-            .received
-            .monotonic
-            .saturating_duration_since(exchange.asked.monotonic)
-            .saturating_sub(exchange.queued);
-        let apparent = date
-            .and_then(|date| received.duration_since(date).ok())
-            .unwrap_or(Duration::ZERO);
-        // A date has whole seconds: what is left of one is no age.
-        let apparent = Duration::from_secs(apparent.as_secs());
-        let age_then = apparent.max(age_field(&headers) + delay);
+        let response_time = times.response_time.wall;
+        let date = stated_date(&headers, response_time);
+        let age = corrected_initial_age(&headers, date, times);
         headers.remove(AGE);
         if date.is_none() {
-            headers.insert(DATE, http_date(received));
+            headers.insert(DATE, http_date(response_time));
         }
         Self {
             status,
@@ -113,11 +84,10 @@ impl StoredResponse {
             headers,
             selecting,
             extent,
-            received,
-            clock: Some(exchange.received.monotonic),
-            age_then,
+            initial_age: InitialAge { response_time, age },
+            since: Some(times.response_time.monotonic),
             directives,
-            date: date.unwrap_or(received),
+            date: date.unwrap_or(response_time),
         }
     }
 
@@ -129,18 +99,18 @@ impl StoredResponse {
         headers: HeaderMap,
         selecting: Selecting,
         extent: Extent,
-        received: Received,
+        initial_age: InitialAge,
     ) -> Self {
+        let response_time = initial_age.response_time;
         Self {
             status,
             version,
             selecting,
             extent,
-            received: received.at,
-            clock: None,
-            age_then: received.age,
+            initial_age,
+            since: None,
             directives: ResponseDirectives::of(&headers),
-            date: stated_date(&headers, received.at).unwrap_or(received.at),
+            date: stated_date(&headers, response_time).unwrap_or(response_time),
             headers,
         }
     }
@@ -175,13 +145,15 @@ impl StoredResponse {
         self.extent
     }
 
-    /// When it was received and how old it was then.
+    /// When it came and how old it was then.
     #[must_use]
-    pub fn received(&self) -> Received {
-        Received {
-            at: self.received,
-            age: self.age_then,
-        }
+    pub fn initial_age(&self) -> InitialAge {
+        self.initial_age
+    }
+
+    /// Its Date, or when it came.
+    pub(super) fn date(&self) -> SystemTime {
+        self.date
     }
 
     /// What its Cache-Control says.
@@ -201,67 +173,73 @@ impl StoredResponse {
         256 + fields + self.selecting.weight()
     }
 
-    /// The time since its head came; `None` when the wall clock went back behind that moment and no other clock knows.
+    /// The same head to be stored without its body.
     #[must_use]
-    pub fn resident(&self, now: &Now) -> Option<Duration> {
-        match self.clock {
-            Some(then) => Some(now.monotonic.saturating_duration_since(then)),
-            None => now.wall.duration_since(self.received).ok(),
-        }
-    }
-
-    /// The same head to be kept without its body.
-    #[must_use]
-    pub fn bare(mut self) -> Self {
-        self.extent = Extent::Bare;
+    pub fn head_only(mut self) -> Self {
+        self.extent = Extent::HeadOnly;
         self
     }
 
-    /// Its age (RFC 9111, 4.2.3). Where no clock knows, it is as old as can be.
+    /// The time since its head came (RFC 9111, 4.2.3); `None` when the wall clock went back behind that moment and no other
+    /// clock knows.
+    #[must_use]
+    pub fn resident_time(&self, now: &Now) -> Option<Duration> {
+        match self.since {
+            Some(then) => Some(now.monotonic.saturating_duration_since(then)),
+            None => now.wall.duration_since(self.initial_age.response_time).ok(),
+        }
+    }
+
+    /// Its age: `current_age` (RFC 9111, 4.2.3). Where no clock knows, it is as old as can be.
     #[must_use]
     pub fn age(&self, now: &Now) -> Duration {
-        match self.resident(now) {
-            Some(resident) => self.age_then.saturating_add(resident),
+        match self.resident_time(now) {
+            Some(resident) => self.initial_age.age.saturating_add(resident),
             None => Duration::MAX,
         }
     }
 
-    /// How long the origin says that it is fresh (RFC 9111, 4.2.1).
-    #[must_use]
-    pub fn lifetime(&self, shared: bool) -> Lifetime {
-        let stated = self.directives.s_maxage.filter(|_| shared);
-        if let Some(explicit) = stated.or(self.directives.max_age) {
-            return Lifetime::Explicit(explicit);
-        }
-        match self.headers.get(EXPIRES) {
-            Some(expires) => Lifetime::Explicit(
-                parse_strict(expires.as_bytes(), self.received)
-                    .and_then(|end| end.duration_since(self.date).ok())
-                    .unwrap_or(Duration::ZERO),
-            ),
-            None => Lifetime::Unsaid,
-        }
-    }
-
-    /// How long it had not been changed when it was sent, if it says so.
-    #[must_use]
-    pub fn unchanged_for(&self) -> Option<Duration> {
-        let modified = self.headers.get(LAST_MODIFIED)?;
-        let modified = parse_strict(modified.as_bytes(), self.received)?;
-        self.date.duration_since(modified).ok()
-    }
-
     /// A head of the same age with another status, other fields and other bytes.
     pub(super) fn with(&self, status: StatusCode, headers: HeaderMap, extent: Extent) -> Self {
+        let response_time = self.initial_age.response_time;
         Self {
             status,
             extent,
             directives: ResponseDirectives::of(&headers),
-            date: stated_date(&headers, self.received).unwrap_or(self.received),
+            date: stated_date(&headers, response_time).unwrap_or(response_time),
             headers,
             ..self.clone()
         }
     }
+}
+
+/// How old a response was when it came (RFC 9111, 4.2.3), without the time in our own queue, in which no response can have
+/// aged.
+fn corrected_initial_age(
+    headers: &HeaderMap,
+    date: Option<SystemTime>,
+    times: &ResponseTimes,
+) -> Duration {
+    let response_delay = times
+        .response_time
+        .monotonic
+        .saturating_duration_since(times.request_time.monotonic)
+        .saturating_sub(times.queued);
+    let apparent_age = date
+        .and_then(|date| times.response_time.wall.duration_since(date).ok())
+        .unwrap_or(Duration::ZERO);
+    // A date has whole seconds: what is left of one is no age.
+    let apparent_age = Duration::from_secs(apparent_age.as_secs());
+    apparent_age.max(age_field(headers) + response_delay)
+}
+
+/// The first member of Age, if it is a number (RFC 9111, 5.1).
+fn age_field(headers: &HeaderMap) -> Duration {
+    headers
+        .get(AGE)
+        .and_then(|line| members(line.as_bytes()).next())
+        .and_then(|first| seconds(first.trim_ascii()))
+        .unwrap_or(Duration::ZERO)
 }
 
 fn stated_date(headers: &HeaderMap, now: SystemTime) -> Option<SystemTime> {
@@ -277,7 +255,7 @@ pub fn http_date(at: SystemTime) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::cache_policy::samples::{at, exchange, stored};
+    use crate::decide::cache_policy::samples::{at, stored, times};
 
     #[test]
     fn age_is_the_worst_of_date_and_age() {
@@ -292,9 +270,9 @@ mod tests {
                 "{ignored}"
             );
         }
-        let queued = Exchange {
+        let queued = ResponseTimes {
             queued: Duration::from_secs(8),
-            ..exchange(0, 10)
+            ..times(0, 10)
         };
         let slow = StoredResponse::new(
             StatusCode::OK,
@@ -317,7 +295,7 @@ mod tests {
             before.headers().clone(),
             Selecting::default(),
             Extent::Whole,
-            before.received(),
+            before.initial_age(),
         );
         assert_eq!(after.age(&at(7)).as_secs(), 7);
         let back = Now {
@@ -326,23 +304,6 @@ mod tests {
         };
         assert_eq!(after.age(&back), Duration::MAX);
         assert_eq!(before.age(&back).as_secs(), 7);
-    }
-
-    #[test]
-    fn lifetimes_in_their_order() {
-        let explicit = |s| Lifetime::Explicit(Duration::from_secs(s));
-        let both = stored(&[("cache-control", "max-age=1, s-maxage=2")]);
-        assert_eq!(both.lifetime(true), explicit(2));
-        assert_eq!(both.lifetime(false), explicit(1));
-        let date = ("date", "Sun, 06 Nov 1994 08:49:27 GMT");
-        let expires = ("expires", "Sun, 06 Nov 1994 08:49:57 GMT");
-        assert_eq!(stored(&[date, expires]).lifetime(true), explicit(30));
-        assert_eq!(
-            stored(&[("date", "?"), expires]).lifetime(true),
-            explicit(20)
-        );
-        assert_eq!(stored(&[("expires", "0")]).lifetime(true), explicit(0));
-        assert_eq!(stored(&[]).lifetime(true), Lifetime::Unsaid);
     }
 
     #[test]

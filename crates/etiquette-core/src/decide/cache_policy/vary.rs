@@ -29,7 +29,7 @@ const MOST_FIELDS: usize = 64;
 
 impl Selecting {
     /// The fields that Vary names in `response`, as `request` has them, and those of `always` that it has; `None` when
-    /// Vary is `*`, or names something that is no field: the response then answers its own request only.
+    /// Vary is `*`, or names something that is no field: the response then satisfies its own request only.
     #[must_use]
     pub fn of(request: &HeaderMap, response: &HeaderMap, always: &[HeaderName]) -> Option<Self> {
         let mut fields: Vec<Field> = always.iter().map(|name| Field::of(name, request)).collect();

@@ -98,7 +98,7 @@ impl Apis {
         // Those who are about to start take their tokens with them. If none is left then, what they come to decides.
         let undecided =
             permits.granted() > 0 && self.due_after(from, backoff, api, permits.granted()) > now;
-        if permits.in_flight() >= api.limit.at_once.get() || undecided {
+        if permits.in_flight() >= api.limit.max_in_flight.get() || undecided {
             Decision::Full(due)
         } else if due <= now {
             Decision::Admit

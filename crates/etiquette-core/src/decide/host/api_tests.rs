@@ -18,7 +18,7 @@ fn millis(n: u64) -> Duration {
 fn api() -> ApiQuota {
     let limit = ApiLimit::new(number(5_000), Duration::from_secs(3_600))
         .burst(number(10))
-        .at_once(number(4));
+        .max_in_flight(number(4));
     ApiQuota::new(1, limit)
 }
 
@@ -150,7 +150,7 @@ fn a_token_that_is_promised_is_not_given_twice() {
     let mut bench = Bench::new();
     let limit = ApiLimit::new(number(1), Duration::from_secs(1))
         .burst(number(2))
-        .at_once(number(9));
+        .max_in_flight(number(9));
     let api = ApiQuota::new(1, limit);
     bench.state.reserve_api(api);
     assert_eq!(bench.decide(api), Decision::Admit);

@@ -4,11 +4,13 @@ use std::time::{Duration, Instant};
 
 use crate::clock::later;
 
-/// How many origins of a group are told apart. Beyond it the smallest delay gives way, so that the delay never shrinks.
+/// How many origins of a group are told apart: few hosts serve more than two schemes and a few ports, and one that sends
+/// clients from port to port shall not fill their memory. Beyond it the smallest delay gives way, so that the delay never
+/// shrinks.
 const ORIGINS: usize = 16;
 
-/// A delay stays in force for so long after the last page request that brought it, or for one delay if that is longer:
-/// its copy of robots.txt is over by then.
+/// A delay stays in force for so long after the last page request that brought it, or for one delay if that is longer. A
+/// copy of robots.txt is used for an hour by default: who asks for pages brings the delay anew before.
 const LIFE: Duration = Duration::from_secs(3_600);
 
 /// What the robots.txt files of a group's origins ask for. No allocation where nobody asks.

@@ -56,11 +56,15 @@ mod state;
 
 pub use group::GroupBy;
 pub use pace::{HostSnapshot, Pace, PaceReason};
-pub use pack::PackedHost;
 pub use policy::{HostPolicy, LONGEST_PAUSE, LONGEST_WAIT};
-pub use record::{HostMark, HostRecord};
+pub use record::HostRecord;
 pub use response::HostResponse;
-pub use response_record::ResponseRecord;
 pub use signal::Signal;
-pub use start::{ApiQuota, Decision, StartOptions};
-pub use state::HostState;
+pub use start::{ApiQuota, StartOptions};
+
+// The state machine itself, for this project's own layers.
+#[cfg(any(feature = "unstable", test))]
+pub use self::{
+    pack::PackedHost, record::HostMark, response_record::ResponseRecord, start::Decision,
+    state::HostState,
+};

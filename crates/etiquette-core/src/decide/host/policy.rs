@@ -17,8 +17,8 @@ use crate::vocabulary::purpose::ApiLimit;
 /// `CONCURRENT_REQUESTS_PER_DOMAIN` in Scrapy's project template (since 2.13.3).
 const DEFAULT_MAX_IN_FLIGHT: NonZeroU32 = NonZeroU32::MIN;
 
-/// 1 s is `DOWNLOAD_DELAY` in Scrapy's project template (since 2.13.3) and StormCrawler's `fetcher.server.delay`. Heritrix waits at
-/// least 3 s (`minDelayMs`) and Nutch 5 s (`fetcher.server.delay`); here a site that needs more gets it by
+/// 1 s is `DOWNLOAD_DELAY` in Scrapy's project template (since 2.13.3) and StormCrawler's `fetcher.server.delay`. Heritrix
+/// waits at least 3 s (`minDelayMs`) and Nutch 5 s (`fetcher.server.delay`); here a site that needs more gets it by
 /// [`DEFAULT_LATENCY_FACTOR`], by its Crawl-delay, or by the backoff after a 429.
 const DEFAULT_MIN_DELAY: Duration = Duration::from_secs(1);
 
@@ -51,8 +51,8 @@ const DEFAULT_MAX_WAIT: Duration = Duration::from_secs(600);
 /// About 10 s is the limit for keeping a user's attention (Nielsen, Response Times: The 3 Important Limits, 1993).
 const DEFAULT_MAX_WAIT_USER: Duration = Duration::from_secs(10);
 
-/// More than can start within [`DEFAULT_MAX_WAIT`] at [`DEFAULT_MIN_DELAY`], which is 600: what would wait too long is refused for
-/// that, and this bounds the memory of hosts with a shorter delay.
+/// More than can start within [`DEFAULT_MAX_WAIT`] at [`DEFAULT_MIN_DELAY`], which is 600: what would wait too long is
+/// refused for that, and this bounds the memory of hosts with a shorter delay.
 const DEFAULT_QUEUE_LIMIT: usize = 1_000;
 
 /// A caller that waits for a second response of a host before it reads the body of the first would wait for ever. It is longer
@@ -224,7 +224,8 @@ impl HostPolicy {
         self
     }
 
-    /// How long a request that a person waits for may wait. Default 10 s, about the limit of a user's attention; at most 1 hour.
+    /// How long a request that a person waits for may wait. Default 10 s, about the limit of a user's attention; at most
+    /// 1 hour.
     #[must_use]
     pub fn max_wait_user(mut self, wait: Duration) -> Self {
         self.max_wait_user = wait.min(LONGEST_WAIT);
@@ -278,7 +279,7 @@ impl HostPolicy {
     pub fn within(&self, limit: ApiLimit) -> Self {
         let mut policy = self.clone();
         policy.min_delay = policy.min_delay.max(limit.interval());
-        policy.max_in_flight = policy.max_in_flight.min(limit.at_once);
+        policy.max_in_flight = policy.max_in_flight.min(limit.max_in_flight);
         policy
     }
 

@@ -1,6 +1,6 @@
 //! What is remembered of a host across a restart.
 //!
-//! **Flow**: whenever an answer changes pause, backoff level or rate, [`HostState::mark`] differs and [`HostState::to_record`]
+//! **Flow**: whenever a response changes pause, backoff level or rate, [`HostState::mark`] differs and [`HostState::to_record`]
 //! gives what a [`HostJournal`](crate::store::journal::HostJournal) keeps. The next process takes it over with
 //! [`HostState::recall`] before its first request.
 //!
@@ -24,8 +24,8 @@ use crate::store::codec::{Decoder, Encoder};
 
 const FORMAT: u8 = 1;
 
-/// A host with a backoff level is remembered so long after its pause: a day, as in a process that goes on, and the hour for which
-/// activity may go unwritten.
+/// A host with a backoff level is remembered so long after its pause: a day, as in a process that goes on, and the hour for
+/// which activity may go unwritten.
 const KEPT_AFTER_PAUSE: Duration = Duration::from_secs(25 * 3_600);
 
 /// The state of a host that is paused or slowed down, in the form that a journal keeps.

@@ -117,8 +117,8 @@ impl HostState {
         if !late {
             runs.failures = runs.failures.saturating_add(1);
         }
-        let in_a_row = runs.failures >= FAILURES_BEFORE_PAUSE;
-        if !unavailable && !in_a_row && !(late && runs.failed_pauses > 0) {
+        let in_a_row = runs.failures >= FAILURES_BEFORE_PAUSE || late && runs.failed_pauses > 0;
+        if !unavailable && !in_a_row {
             return self.pause_as_asked(policy, now, record);
         }
         if !late {

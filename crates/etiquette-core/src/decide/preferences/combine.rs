@@ -6,7 +6,7 @@ use super::{Directives, Tdm, Use, Wish, Wishes, content_signal, content_usage};
 /// Who said something about a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Source {
+pub enum StatementSource {
     /// The Content-Usage header of the response.
     ContentUsageHeader,
     /// A Content-Usage rule of robots.txt.
@@ -24,9 +24,9 @@ pub enum Source {
 /// What one source says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Said {
+pub struct Statement {
     /// Who.
-    pub source: Source,
+    pub source: StatementSource,
     /// What.
     pub wishes: Wishes,
 }
@@ -35,7 +35,7 @@ pub struct Said {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preferences {
     wishes: Wishes,
-    said: Vec<Said>,
+    statements: Vec<Statement>,
     directives: Directives,
     tdm: Tdm,
 }
@@ -54,20 +54,20 @@ impl Preferences {
         }
         let mut read = Self::default();
         read.add(
-            Source::ContentUsageHeader,
+            StatementSource::ContentUsageHeader,
             content_usage::from_header(lines(headers, "content-usage")),
         );
         read.add(
-            Source::ContentSignalHeader,
+            StatementSource::ContentSignalHeader,
             content_signal::from_header(lines(headers, "content-signal")),
         );
         if let Some((group, path)) = group {
             read.add(
-                Source::ContentUsageRobots,
+                StatementSource::ContentUsageRobots,
                 content_usage::from_robots(group, path),
             );
             read.add(
-                Source::ContentSignalRobots,
+                StatementSource::ContentSignalRobots,
                 content_signal::from_robots(group),
             );
         }
@@ -80,9 +80,9 @@ impl Preferences {
     }
 
     /// Adds what one source says. A source that says nothing leaves no trace.
-    pub fn add(&mut self, source: Source, wishes: Wishes) {
+    pub fn add(&mut self, source: StatementSource, wishes: Wishes) {
         if wishes != Wishes::default() {
-            self.said.push(Said { source, wishes });
+            self.statements.push(Statement { source, wishes });
             self.wishes = self.wishes.and(wishes);
         }
     }
@@ -91,7 +91,7 @@ impl Preferences {
     /// use.
     pub fn add_directives(&mut self, directives: Directives) {
         if directives.has("noai") || directives.has("noimageai") {
-            self.add(Source::Directives, no_training());
+            self.add(StatementSource::Directives, no_training());
         }
         self.directives.extend(directives);
     }
@@ -99,7 +99,7 @@ impl Preferences {
     /// Adds a reservation. One of text and data mining disallows training unless it is licensed; none grants nothing.
     pub fn add_tdm(&mut self, tdm: Tdm) {
         if tdm.reserved == Some(true) {
-            self.add(Source::Tdm, no_training());
+            self.add(StatementSource::Tdm, no_training());
         }
         self.tdm = std::mem::take(&mut self.tdm).or(tdm);
     }
@@ -118,8 +118,8 @@ impl Preferences {
 
     /// What each source says, in the order header, robots.txt, directives, reservation.
     #[must_use]
-    pub fn said(&self) -> &[Said] {
-        &self.said
+    pub fn statements(&self) -> &[Statement] {
+        &self.statements
     }
 
     /// The robots directives of the page, such as `noindex`.
@@ -136,11 +136,11 @@ impl Preferences {
 
     /// The first source that disallows a use.
     #[must_use]
-    pub fn who_disallows(&self, what: Use) -> Option<Source> {
-        self.said
+    pub fn who_disallows(&self, what: Use) -> Option<StatementSource> {
+        self.statements
             .iter()
-            .find(|said| said.wishes.about(what) == Wish::Disallow)
-            .map(|said| said.source)
+            .find(|statement| statement.wishes.about(what) == Wish::Disallow)
+            .map(|statement| statement.source)
     }
 }
 

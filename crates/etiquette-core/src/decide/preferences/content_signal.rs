@@ -6,7 +6,8 @@
 
 use etiquette_robots::Group;
 
-use super::{Wish, Wishes, joined};
+use super::wish::{Wish, Wishes};
+use crate::field::joined;
 
 /// Reads the lines of the response header.
 #[must_use]

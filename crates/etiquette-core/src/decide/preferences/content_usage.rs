@@ -5,7 +5,8 @@
 
 use etiquette_robots::{Group, Pattern};
 
-use super::{Wish, Wishes, joined};
+use super::wish::{Wish, Wishes};
+use crate::field::joined;
 use crate::field::structured::{self, Bare, Value};
 
 /// Reads the lines of the response header.

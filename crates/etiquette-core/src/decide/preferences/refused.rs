@@ -2,7 +2,8 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Source, Use};
+use super::combine::StatementSource;
+use super::wish::Use;
 use crate::Origin;
 
 /// The site does not want its answer to be used as the client declared. The body has not been read.
@@ -14,7 +15,7 @@ pub struct UseRefused {
     /// The declared use.
     pub what: Use,
     /// Who says so.
-    pub source: Source,
+    pub source: StatementSource,
     /// Where the client's operator can be reached, if it has an identity.
     pub contact: Option<Arc<str>>,
 }
@@ -25,7 +26,7 @@ impl UseRefused {
     pub fn new(
         origin: Option<Origin>,
         what: Use,
-        source: Source,
+        source: StatementSource,
         contact: Option<Arc<str>>,
     ) -> Self {
         Self {
@@ -40,12 +41,12 @@ impl UseRefused {
 impl fmt::Display for UseRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = match self.source {
-            Source::ContentUsageHeader => "the content-usage header",
-            Source::ContentUsageRobots => "content-usage in robots.txt",
-            Source::ContentSignalHeader => "the content-signal header",
-            Source::ContentSignalRobots => "content-signal in robots.txt",
-            Source::Directives => "a robots directive of the page",
-            Source::Tdm => "a reservation of text and data mining",
+            StatementSource::ContentUsageHeader => "the content-usage header",
+            StatementSource::ContentUsageRobots => "content-usage in robots.txt",
+            StatementSource::ContentSignalHeader => "the content-signal header",
+            StatementSource::ContentSignalRobots => "content-signal in robots.txt",
+            StatementSource::Directives => "a robots directive of the page",
+            StatementSource::Tdm => "a reservation of text and data mining",
         };
         write!(f, "{source} disallows the use {}", self.what)
     }

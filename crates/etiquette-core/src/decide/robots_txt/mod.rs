@@ -26,7 +26,9 @@ mod validators;
 
 pub use failure::FetchFailure;
 pub use policy::RobotsPolicy;
+#[cfg(feature = "unstable")]
 pub use record::{RobotsOutcome, RobotsRecord, RobotsStatus};
+#[cfg(feature = "unstable")]
 pub use response::RobotsResponse;
 pub use stored::{StoredCopy, StoredFailure, StoredOutcome, StoredRobots};
 pub use validators::Validators;

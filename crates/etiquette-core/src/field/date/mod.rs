@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | [`parse`] | Retry-After | the three forms and what is meant by near misses: a site that asks for time is understood |
 //! | [`parse_strict`] | the ages of a cache | the three forms alone: no response lives beyond what its origin gave it |
-//! | [`format`] | all that is written | |
+//! | [`format()`] | all that is written | |
 //!
 //! # Why not `httpdate` for reading
 //! It writes here. Its reading takes a two-digit year from 70 on for 19xx whatever the present, and refuses second 60, a

@@ -11,6 +11,8 @@ mod write;
 pub(crate) use parse::dictionary;
 #[cfg(any(feature = "signatures", test))]
 pub(crate) use value::parameter;
-pub(crate) use value::{Bare, Item, Member, Parameters, Value};
+pub(crate) use value::{Bare, Value};
+#[cfg(feature = "signatures")]
+pub(crate) use value::{Item, Member, Parameters};
 #[cfg(feature = "signatures")]
 pub(crate) use write::{inner_list, parameters};

@@ -61,26 +61,24 @@ impl NameRefused {
 impl fmt::Display for NameRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.why {
-            NameRefusal::Judged(Verdict::Ok) => "its user-agent is in order",
+            NameRefusal::Judged(Verdict::Ok) => "the User-Agent is in order",
             NameRefusal::Judged(Verdict::Incomplete) => {
-                "its user-agent names this client, but has no link or is not well-formed"
+                "the User-Agent names this client, but has no link or is not well-formed"
             }
             NameRefusal::Judged(Verdict::Hybrid) => {
-                "its user-agent names this client and a browser"
+                "the User-Agent names this client and a browser"
             }
-            NameRefusal::Judged(Verdict::Disguise) => "its user-agent is a browser's",
-            NameRefusal::Judged(Verdict::Impersonation) => "its user-agent names another agent",
+            NameRefusal::Judged(Verdict::Disguise) => "the User-Agent is a browser's",
+            NameRefusal::Judged(Verdict::Impersonation) => "the User-Agent names another agent",
             NameRefusal::Judged(Verdict::Unidentified) => {
-                "its user-agent does not have this client's token"
+                "the User-Agent does not have this client's token"
             }
             NameRefusal::Judged(Verdict::Malformed) => {
-                "its user-agent has control characters or is not ASCII"
+                "the User-Agent has control characters or is not ASCII"
             }
-            NameRefusal::SeveralNames => "it has more than one user-agent",
-            NameRefusal::NoUserToken => {
-                "a person asked for the page, and the identity has no token for that"
-            }
-            NameRefusal::NoIdentity => "no identity was given to it",
+            NameRefusal::SeveralNames => "the request has more than one User-Agent",
+            NameRefusal::NoUserToken => "the identity has no user token, which a user fetch needs",
+            NameRefusal::NoIdentity => "the request has no identity",
         })
     }
 }

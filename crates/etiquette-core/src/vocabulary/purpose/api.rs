@@ -24,7 +24,7 @@ use crate::Origin;
 /// let an_hour = Duration::from_secs(3600);
 /// let limit = ApiLimit::new(NonZeroU32::new(5_000).unwrap(), an_hour)
 ///     .burst(NonZeroU32::new(10).unwrap())
-///     .at_once(NonZeroU32::new(4).unwrap());
+///     .max_in_flight(NonZeroU32::new(4).unwrap());
 /// let api = Api::new(
 ///     "https://api.example/v1/",
 ///     ApiKey::header(http::header::AUTHORIZATION),
@@ -93,7 +93,7 @@ pub struct ApiLimit {
     /// How many of them may start at once after idleness; 1 by default.
     pub burst: NonZeroU32,
     /// How many may be on their way at the same time; 1 by default.
-    pub at_once: NonZeroU32,
+    pub max_in_flight: NonZeroU32,
 }
 
 impl ApiLimit {
@@ -104,7 +104,7 @@ impl ApiLimit {
             requests,
             per,
             burst: NonZeroU32::MIN,
-            at_once: NonZeroU32::MIN,
+            max_in_flight: NonZeroU32::MIN,
         }
     }
 
@@ -117,8 +117,8 @@ impl ApiLimit {
 
     /// Lets this many be on their way at the same time.
     #[must_use]
-    pub fn at_once(mut self, requests: NonZeroU32) -> Self {
-        self.at_once = requests;
+    pub fn max_in_flight(mut self, requests: NonZeroU32) -> Self {
+        self.max_in_flight = requests;
         self
     }
 }

@@ -97,12 +97,12 @@ impl GrantRefused {
 impl fmt::Display for GrantRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.why {
-            GrantRefusal::NotTheGrantedUrl => "the person asked for another URL",
+            GrantRefusal::NotTheGrantedUrl => "the grant is for another URL",
             GrantRefusal::OnePageOnly => {
-                "the person asked for one page, and it has been asked for already"
+                "the grant is for one page, which has been fetched or is being fetched"
             }
             GrantRefusal::Method => "only GET and HEAD fetch a page for a person",
-            GrantRefusal::TooManyRedirects => "the page redirects too often",
+            GrantRefusal::TooManyRedirects => return write!(f, "more than {MAX_HOPS} redirects"),
         })
     }
 }

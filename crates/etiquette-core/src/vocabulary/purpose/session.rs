@@ -57,7 +57,7 @@ impl NotGranted {
 impl fmt::Display for NotGranted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoOrigin(_) => f.write_str("the URL names no site"),
+            Self::NoOrigin(_) => f.write_str("the URL has no origin"),
             Self::TooManyGrants { limit } => write!(
                 f,
                 "the session has granted {limit} distinct URLs, more is a crawl"

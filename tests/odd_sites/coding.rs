@@ -1,0 +1,1 @@
+//! Content codings: of pages and of robots.txt.

@@ -1,0 +1,1 @@
+//! Connections that fail, and waits that are refused: what the caller is told.

@@ -1,0 +1,1 @@
+//! What is sent: Accept by what is read, and URLs as browsers write them.

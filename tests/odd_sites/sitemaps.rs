@@ -1,0 +1,1 @@
+//! Sitemaps that are something else, or written by hand.
