@@ -10,7 +10,6 @@ mod source;
 mod ties;
 mod tokens;
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use source::{Source, code, crates, functions};
@@ -19,45 +18,37 @@ use ties::{loops, ties};
 /// No source file has more lines.
 const LONGEST_FILE: usize = 600;
 
-/// No function has more lines between its braces. It is to become 80.
-const LONGEST_FUNCTION: usize = 139;
+/// No function has more lines between its braces, but for the tables below.
+const LONGEST_FUNCTION: usize = 70;
 
-/// The loops that are not mended yet, each with its files. They may shrink; none may be added.
-const OPEN: &[&[&str]] = &[];
+/// Functions that are one table of sentences.
+const TABLES: [&str; 2] = [
+    "crates/etiquette-robots/src/lint/problem.rs",
+    "crates/tower-etiquette/src/page/text.rs",
+];
 
 #[test]
 fn no_files_take_names_from_each_other_in_a_loop() {
-    let (mut still_open, mut added) = (BTreeSet::new(), String::new());
+    let mut found = String::new();
     for sources in crates() {
         let code = code(&sources);
         let ties = ties(&code);
         for members in loops(code.len(), &ties) {
             let paths: Vec<_> = members.iter().map(|file| code[*file].path).collect();
-            let known = |open: &&[&str]| paths.iter().all(|path| open.contains(path));
-            if let Some(open) = OPEN.iter().position(known) {
-                still_open.insert(open);
-            } else {
-                writeln!(added, "\n{}", paths.join("\n")).unwrap();
-                for ((from, to), names) in &ties {
-                    if members.contains(from) && members.contains(to) {
-                        let names: Vec<_> = names.iter().copied().collect();
-                        let (from, to) = (code[*from].path, code[*to].path);
-                        writeln!(added, "  {from} -> {to}: {}", names.join(", ")).unwrap();
-                    }
+            writeln!(found, "\n{}", paths.join("\n")).unwrap();
+            for ((from, to), names) in &ties {
+                if members.contains(from) && members.contains(to) {
+                    let names: Vec<_> = names.iter().copied().collect();
+                    let (from, to) = (code[*from].path, code[*to].path);
+                    writeln!(found, "  {from} -> {to}: {}", names.join(", ")).unwrap();
                 }
             }
         }
     }
     assert!(
-        added.is_empty(),
-        "files in loops, and what ties them:\n{added}"
+        found.is_empty(),
+        "files in loops, and what ties them:\n{found}"
     );
-    for (number, files) in OPEN.iter().enumerate() {
-        assert!(
-            still_open.contains(&number),
-            "no loop any more, take it out of OPEN: {files:#?}"
-        );
-    }
 }
 
 #[test]
@@ -84,6 +75,9 @@ fn no_function_is_long() {
     let mut longest = Vec::new();
     for sources in crates() {
         for file in code(&sources) {
+            if TABLES.contains(&file.path) {
+                continue;
+            }
             for (name, line, lines) in functions(&file) {
                 longest.push((lines, format!("{}:{line} {name}", file.path)));
             }
