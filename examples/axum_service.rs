@@ -2,10 +2,10 @@
 //! `cargo run --example axum_service -- --listen 127.0.0.1:8003`, then `curl '127.0.0.1:8003/preview?url=https://…'`.
 
 use clap::Parser;
-use etiquette_examples::axum_service::{Options, run};
+use etiquette_examples::axum_service::{Args, run};
 use tower_etiquette::BoxError;
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    run(&Options::parse(), &mut std::io::stdout()).await
+    run(&Args::parse(), &mut std::io::stdout()).await
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use etiquette_examples::cli::ctrl_c;
 use etiquette_examples::feeds::{Args, run, simulate};
 use tower_etiquette::BoxError;
 
@@ -28,13 +29,6 @@ fn start(args: &Args) -> Result<(), BoxError> {
         let runtime = runtime.enable_time().start_paused(true).build()?;
         return runtime.block_on(simulate(out)).map(|_| ());
     }
-    runtime.enable_all().build()?.block_on(async {
-        let stop = async {
-            // Without signals there is no Ctrl-C to wait for.
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
-        run(args, out, stop).await
-    })
+    let runtime = runtime.enable_all().build()?;
+    runtime.block_on(run(args, out, ctrl_c()))
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use etiquette_examples::cli::chain;
 use etiquette_examples::robots::{Args, run};
 
 #[tokio::main]
@@ -11,13 +12,7 @@ async fn main() -> ExitCode {
     match run(&args, &mut std::io::stdout()).await {
         Ok(answer) => ExitCode::from(answer.status()),
         Err(error) => {
-            let mut text = format!("robots: {error}");
-            let mut cause = std::error::Error::source(&error);
-            while let Some(error) = cause {
-                text += &format!(": {error}");
-                cause = error.source();
-            }
-            eprintln!("{text}");
+            eprintln!("robots: {}", chain(&error));
             ExitCode::from(2)
         }
     }

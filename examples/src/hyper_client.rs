@@ -19,7 +19,7 @@ use tower_etiquette::{
 
 use crate::site;
 
-/// Asks the small site for three pages and tells `out` what came of it, and what the site saw.
+/// Asks the small site for three pages and writes to `out` what came of it, and what the site saw.
 ///
 /// # Errors
 /// When the site cannot be served, or does not answer.
@@ -52,9 +52,6 @@ pub async fn run(out: &mut (dyn Write + Send)) -> Result<(), BoxError> {
         }
     }
 
-    writeln!(out, "\nThe site's access log:")?;
-    for entry in site.log().entries() {
-        writeln!(out, "{entry}")?;
-    }
+    site::write_log(&site, out)?;
     Ok(())
 }

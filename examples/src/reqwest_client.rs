@@ -17,8 +17,8 @@ use tower_etiquette_reqwest::ReqwestService;
 
 use crate::site;
 
-/// Asks the small site for a page twice, for one that is busy, and for one that is disallowed; tells `out` what came
-/// of it, and what the site saw.
+/// Asks the small site for a page twice, for one that is busy, and for one that is disallowed; writes to `out` what
+/// came of it, and what the site saw.
 ///
 /// # Errors
 /// When the client cannot be built, or the site cannot be served or does not answer.
@@ -62,10 +62,7 @@ pub async fn run(out: &mut (dyn Write + Send)) -> Result<(), BoxError> {
         }
     }
 
-    writeln!(out, "\nThe site's access log:")?;
-    for entry in site.log().entries() {
-        writeln!(out, "{entry}")?;
-    }
+    site::write_log(&site, out)?;
     Ok(())
 }
 

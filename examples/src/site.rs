@@ -1,6 +1,6 @@
-//! The small site that `crawl` serves to itself: ten URLs that give a polite client something to obey.
+//! The small site that examples serve to themselves: ten URLs that give a polite client something to obey.
 
-use std::io;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use etiquette_tests::promises::Expected;
@@ -17,7 +17,7 @@ pub const DISALLOWED: &[&str] = &["/private/"];
 
 const CHANGED: &str = "Sun, 01 Nov 2020 08:00:00 GMT";
 
-/// What the operator of this site expects of a client named `token` that has one permit, or `several`.
+/// What the operator of this site expects of a client named `token` that has one request in flight, or `several`.
 #[must_use]
 pub fn expected(token: &str, several: bool) -> Expected<'_> {
     // On loopback a request that is on its way arrives within a few milliseconds.
@@ -80,6 +80,18 @@ pub async fn serve() -> io::Result<Site> {
         .at("/sitemap.xml", Script::call(sitemap))
         .start()
         .await
+}
+
+/// Writes what the site saw.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn write_log(site: &Site, out: &mut (dyn Write + Send)) -> io::Result<()> {
+    writeln!(out, "\nThe site's access log:")?;
+    let entries = site.log().entries();
+    entries
+        .iter()
+        .try_for_each(|entry| writeln!(out, "{entry}"))
 }
 
 fn page(title: &str, body: &str) -> Answer {

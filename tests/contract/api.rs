@@ -185,7 +185,7 @@ async fn whatever_is_dropped_gives_its_permit_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_line_of_an_api_is_bounded_and_refuses_what_comes_too_late() {
+async fn the_queue_of_an_api_is_bounded_and_refuses_what_comes_too_late() {
     let limit = ApiLimit::new(number(1), Duration::from_secs(60)).burst(number(2));
     let api = declare(SITE, limit);
     let policy = HostPolicy::new().queue_limit(2).latency_factor(0);

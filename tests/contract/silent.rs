@@ -122,7 +122,7 @@ async fn deadlines_behind_it_hold() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_task_watches_a_line_and_ends_with_it() {
+async fn one_task_polls_a_queue_and_ends_with_it() {
     let (hosts, site) = (hosts(), site());
     let client = wrap("budget", &hosts, site.clone());
     let tasks = || {
@@ -150,9 +150,10 @@ impl Wake for Called {
     }
 }
 
-/// The watch belongs to the runtime of whoever waited second. When that ends, others begin one of their own.
+/// The task that polls the queue belongs to the runtime of whoever waited second. When that ends, others start one of their
+/// own.
 #[test]
-fn a_runtime_that_ends_takes_no_other_one_s_watch_with_it() {
+fn a_runtime_that_ends_stops_no_other_one_s_queue() {
     let runtime = || {
         tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -177,7 +178,7 @@ fn a_runtime_that_ends_takes_no_other_one_s_watch_with_it() {
     drop(first);
     assert!(
         called.0.load(Ordering::SeqCst),
-        "it has to look after its line"
+        "it has to poll its queue itself"
     );
     let outcome =
         second.block_on(async { tokio::time::timeout(Duration::from_secs(60), behind).await });

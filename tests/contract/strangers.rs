@@ -108,7 +108,7 @@ async fn a_crawl_and_a_person_do_not_share() {
     assert_ne!(pages[0].user_agent(), pages[1].user_agent());
 }
 
-/// A site that wants a pause is asked by nobody else, and each of them is told when to come back.
+/// A site that wants a pause is asked by nobody else, and each of them hears when to come back.
 #[tokio::test(start_paused = true)]
 async fn all_are_told_when_to_come_back() {
     let fixture = Fixture::new();

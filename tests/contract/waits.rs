@@ -134,16 +134,16 @@ async fn who_never_waits_is_told_when_to_come_back() {
             HostBudgetLayer::never_wait,
         );
         assert_eq!(stack.get().await.unwrap(), 200, "{order:?}");
-        let told = stack.refused().await;
-        assert_eq!(told, ("paused", Some(1_100)), "the delay: {order:?}");
+        let refused = stack.refused().await;
+        assert_eq!(refused, ("paused", Some(1_100)), "the delay: {order:?}");
         sleep(Duration::from_millis(999)).await;
-        assert_eq!(stack.refused().await, told, "{order:?}");
+        assert_eq!(stack.refused().await, refused, "{order:?}");
         sleep(Duration::from_millis(1)).await;
         assert_eq!(stack.get().await.unwrap(), 429, "{order:?}");
-        let told = stack.refused().await;
-        assert_eq!(told, ("paused", Some(31_200)), "the pause: {order:?}");
+        let refused = stack.refused().await;
+        assert_eq!(refused, ("paused", Some(31_200)), "the pause: {order:?}");
         sleep(Duration::from_millis(29_999)).await;
-        assert_eq!(stack.refused().await, told, "{order:?}");
+        assert_eq!(stack.refused().await, refused, "{order:?}");
         sleep(Duration::from_millis(1)).await;
         assert_eq!(stack.get().await.unwrap(), 200, "{order:?}");
         assert_eq!(
@@ -168,8 +168,8 @@ async fn who_never_waits_does_not_wait_for_a_permit_either() {
         let hangs = tokio::spawn(client.oneshot(request));
         sleep(Duration::from_secs(5)).await;
         // The delay is over; when the permit comes back nobody knows, but not before a further delay has passed.
-        let told = stack.refused().await;
-        assert_eq!(told, ("paused", Some(6_000)), "{order:?}");
+        let refused = stack.refused().await;
+        assert_eq!(refused, ("paused", Some(6_000)), "{order:?}");
         hangs.abort();
         sleep(Duration::from_secs(1)).await;
         assert_eq!(stack.get().await.unwrap(), 200, "{order:?}");
@@ -177,7 +177,7 @@ async fn who_never_waits_does_not_wait_for_a_permit_either() {
     }
 }
 
-/// A budget that refuses below a retry layer that waits, and the other way round: each does what it was told.
+/// A budget that refuses below a retry layer that waits, and the other way round: each does what it was refused.
 #[tokio::test(start_paused = true)]
 async fn each_layer_refuses_for_itself() {
     for order in ORDERS {
@@ -196,8 +196,8 @@ async fn each_layer_refuses_for_itself() {
                 "{order:?}"
             );
         } else {
-            let told = budget_alone.refused().await;
-            assert_eq!(told, ("paused", Some(30_100)), "{order:?}");
+            let refused = budget_alone.refused().await;
+            assert_eq!(refused, ("paused", Some(30_100)), "{order:?}");
         }
         let retry_alone = order.stack(
             vec![Answer::retry_after(429, 30)],
@@ -206,8 +206,8 @@ async fn each_layer_refuses_for_itself() {
         );
         assert_eq!(retry_alone.get().await.unwrap(), 429, "{order:?}");
         if order.outer == "retry_after" && !order.shared {
-            let told = retry_alone.refused().await;
-            assert_eq!(told, ("paused", Some(30_100)), "{order:?}");
+            let refused = retry_alone.refused().await;
+            assert_eq!(refused, ("paused", Some(30_100)), "{order:?}");
         } else {
             // The budget queues: it holds the hosts that the retry layer holds, or comes first.
             assert_eq!(retry_alone.get().await.unwrap(), 200, "{order:?}");
@@ -247,7 +247,7 @@ async fn a_retry_that_may_not_wait_hands_the_refusal_on() {
 async fn failures_are_sent_again_where_that_is_wanted() {
     for failure in [Answer::hang_up(), Answer::status(500), Answer::status(502)] {
         for order in ORDERS {
-            let told = format!("{failure:?} {order:?}");
+            let case = format!("{failure:?} {order:?}");
             let stack = order.stack(
                 vec![failure.clone(), failure.clone()],
                 |retry| retry.retry_failures(true),
@@ -257,17 +257,17 @@ async fn failures_are_sent_again_where_that_is_wanted() {
             if order.outer == "budget" {
                 // A retry below the budget would pass it by: the failure is handed on.
                 match outcome {
-                    Ok(response) => assert!(response.status().is_server_error(), "{told}"),
-                    Err(error) => assert_eq!(error.to_string(), "the site hangs up", "{told}"),
+                    Ok(response) => assert!(response.status().is_server_error(), "{case}"),
+                    Err(error) => assert_eq!(error.to_string(), "the site hangs up", "{case}"),
                 }
-                assert_eq!(stack.site.log().arrived_at(), [0], "{told}");
+                assert_eq!(stack.site.log().arrived_at(), [0], "{case}");
                 continue;
             }
             let response = outcome.unwrap();
-            assert_eq!(response.status(), 200, "{told}");
-            assert_eq!(Facts::of(&response).unwrap().attempts(), 3, "{told}");
+            assert_eq!(response.status(), 200, "{case}");
+            assert_eq!(Facts::of(&response).unwrap().attempts(), 3, "{case}");
             // 100 ms of latency and a delay; 100 ms again, and the pause.
-            assert_eq!(stack.site.log().arrived_at(), [0, 1_100, 31_200], "{told}");
+            assert_eq!(stack.site.log().arrived_at(), [0, 1_100, 31_200], "{case}");
         }
     }
 }
@@ -276,7 +276,7 @@ async fn failures_are_sent_again_where_that_is_wanted() {
 async fn failures_are_sent_again_three_times_at_most_and_only_if_idempotent() {
     for order in ORDERS {
         for (method, attempts) in [(Method::GET, 3), (Method::DELETE, 3), (Method::POST, 1)] {
-            let told = format!("{method} {order:?}");
+            let case = format!("{method} {order:?}");
             let below = order.outer == "budget";
             let stack = order.stack(
                 vec![Answer::status(500); 9],
@@ -284,9 +284,9 @@ async fn failures_are_sent_again_three_times_at_most_and_only_if_idempotent() {
                 |budget| budget,
             );
             let response = stack.send(method).await.unwrap();
-            assert_eq!(response.status(), 500, "{told}");
+            assert_eq!(response.status(), 500, "{case}");
             let sent = if below { 1 } else { attempts };
-            assert_eq!(stack.site.log().arrived_at().len(), sent, "{told}");
+            assert_eq!(stack.site.log().arrived_at().len(), sent, "{case}");
         }
         let stack = order.stack(vec![Answer::hang_up(); 9], |retry| retry, |budget| budget);
         assert!(stack.get().await.is_err(), "{order:?}");

@@ -10,6 +10,7 @@ use etiquette_examples::crawl::{Args, Error, Outcome, run};
 use etiquette_tests::folder::TempFolder;
 use etiquette_tests::site::{Answer, Site};
 use etiquette_tests::{process, promises};
+use tower_etiquette::disk::{DiskError, DiskStore};
 
 const CRAWL: &str = "ETIQUETTE_CRAWL_ARGUMENTS";
 
@@ -151,7 +152,7 @@ async fn killed_inside_a_pause_and_started_again_it_sends_nothing_before_its_end
 async fn a_folder_in_use_is_an_error_that_says_so() {
     let site = Site::builder().start().await.unwrap();
     let folder = TempFolder::new();
-    let held = tower_etiquette::disk::DiskStore::open(folder.path()).unwrap();
+    let held = DiskStore::open(folder.path()).unwrap();
     let (start, cache) = (site.url("/"), cache(&folder));
     let arguments = args(&[&start, &cache, "--allow-private"]);
     let error = run(&arguments, &mut Vec::new(), pending())
@@ -160,8 +161,8 @@ async fn a_folder_in_use_is_an_error_that_says_so() {
     let Error::Client(cause) = error else {
         panic!("{error:?}")
     };
-    let expected = format!("another process uses {}", folder.path().display());
-    assert_eq!(cause.to_string(), expected);
+    let cause = cause.downcast_ref::<DiskError>();
+    assert_eq!(cause, Some(&DiskError::InUse(folder.path().to_owned())));
     drop(held);
     assert_eq!(site.log().connections(), 0);
 }

@@ -261,7 +261,7 @@ async fn the_whole_stack_sends_nothing_before_the_end_of_a_pause_from_before() {
         let response = loop {
             match client.clone().oneshot(get("/page")).await {
                 Ok(response) => break response,
-                // Closed by a 503 of robots.txt: not before the time that it tells.
+                // Closed by a 503 of robots.txt: not before the time that it names.
                 Err(error) => {
                     let refusal = Refusal::find(&*error).unwrap();
                     let left = refusal.retry_at().unwrap().duration_since(clock.now().wall);
@@ -320,7 +320,7 @@ async fn of_a_person_s_page_only_the_host_is_kept() {
     assert_eq!(site.log().entries().len(), 2);
 }
 
-/// A journal that syncs when it is told to, or fails.
+/// A journal that syncs when it may, or fails.
 #[derive(Clone, Debug)]
 struct Slow {
     may: Arc<Semaphore>,

@@ -84,7 +84,7 @@ fn each_happening_is_told_once_and_names_no_url() {
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.clone(), || run(story(hosts().build())));
     let lines = std::mem::take(&mut *lines.0.lock().unwrap());
-    let told: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let events: Vec<&str> = lines.iter().map(String::as_str).collect();
     let budget = "host_budget";
     let expected = [
         // robots.txt first, then the page a delay later.
@@ -100,9 +100,9 @@ fn each_happening_is_told_once_and_names_no_url() {
         // After the pause robots.txt is read again, before the page.
         format!("DEBUG {budget} waits: scope=host host=site.example"),
     ];
-    let seen: Vec<&str> = told.iter().copied().take(expected.len()).collect();
-    assert_eq!(seen, expected, "all: {told:#?}");
-    let has = |line: &str| told.contains(&line);
+    let seen: Vec<&str> = events.iter().copied().take(expected.len()).collect();
+    assert_eq!(seen, expected, "all: {events:#?}");
+    let has = |line: &str| events.contains(&line);
     for line in [
         "DEBUG conditional_cache answered: host=site.example result=miss",
         "DEBUG conditional_cache answered: host=site.example result=hit",
@@ -110,11 +110,11 @@ fn each_happening_is_told_once_and_names_no_url() {
         "INFO robots refused: origin=http://site.example reason=disallowed",
         "INFO host_budget refused: scope=host host=site.example reason=paused retry_in_s=2.857142857",
     ] {
-        assert!(has(line), "{line} in {told:#?}");
+        assert!(has(line), "{line} in {events:#?}");
     }
-    let secret = told.iter().find(|line| line.contains(SECRET));
+    let secret = events.iter().find(|line| line.contains(SECRET));
     assert_eq!(secret, None);
-    let path = told
+    let path = events
         .iter()
         .find(|line| line.contains("/page") || line.contains("/private"));
     assert_eq!(path, None);

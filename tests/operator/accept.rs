@@ -11,7 +11,7 @@ use tower_etiquette::Refusal;
 use tower_etiquette::accept::{Accept, AcceptLayer, Preset};
 use tower_etiquette::conditional_cache::MemoryStore;
 
-use crate::client::{Wire, etiquette, eventually, millis, refusal};
+use crate::client::{HttpClient, etiquette, eventually, millis, refusal};
 use crate::with_both_clients;
 
 with_both_clients!(
@@ -106,9 +106,9 @@ fn feeds_only() -> AcceptLayer {
     AcceptLayer::new(Accept::preset(Preset::Feed)).refuse_others(true)
 }
 
-async fn refused_bodies_stay_on_the_site(wire: Wire) {
+async fn refused_bodies_stay_on_the_site(http: HttpClient) {
     let site = Counting::start();
-    let client = wire.client(&etiquette(millis(10)).accept(feeds_only()));
+    let client = http.client(&etiquette(millis(10)).accept(feeds_only()));
     for path in ["/film", "/nameless-page", "/406"] {
         let refused = client.refused(&site.url(path)).await;
         assert!(matches!(refused, Refusal::Type(_)), "{path}: {refused:?}");
@@ -121,13 +121,13 @@ async fn refused_bodies_stay_on_the_site(wire: Wire) {
     assert_eq!(site.bytes_of("/feed").await, BODY);
 }
 
-async fn a_406_is_an_error_and_no_second_try(wire: Wire) {
+async fn a_406_is_an_error_and_no_second_try(http: HttpClient) {
     let site = Site::builder()
         .at("/feed", Answer::status(406))
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(millis(10)).accept(feeds_only()));
+    let client = http.client(&etiquette(millis(10)).accept(feeds_only()));
     let refused = refusal(client.get(&site.url("/feed")).await);
     assert_eq!(refused.kind(), "not_acceptable");
     let Refusal::Type(refused) = refused else {
@@ -143,7 +143,7 @@ async fn a_406_is_an_error_and_no_second_try(wire: Wire) {
     assert!(!asked.headers.contains_key("accept-encoding"));
 }
 
-async fn vary_on_accept_keeps_the_forms_apart(wire: Wire) {
+async fn vary_on_accept_keeps_the_forms_apart(http: HttpClient) {
     let site = Site::builder()
         .at(
             "/news",
@@ -166,7 +166,7 @@ async fn vary_on_accept_keeps_the_forms_apart(wire: Wire) {
     let reader = |preset| {
         let layer = AcceptLayer::new(Accept::preset(preset)).refuse_others(true);
         let stack = etiquette(millis(10)).accept(layer);
-        wire.client(&stack.cache(|cache| cache.store(store.clone())))
+        http.client(&stack.cache(|cache| cache.store(store.clone())))
     };
     let (feeds, pages) = (reader(Preset::Feed), reader(Preset::Page));
     for _ in 0..2 {

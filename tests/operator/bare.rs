@@ -29,15 +29,15 @@ async fn a_client_without_the_layers_breaks_every_promise() {
         site.log().next_run();
     }
     let promises = Promises::check(&site.log().entries(), &site::expected(TOKEN, false));
-    for finding in promises.findings() {
+    for check in promises.checks() {
         // Nothing came after the pause, since there was none.
-        let unseen = finding.promise == "slower afterwards";
+        let unseen = check.promise == "slower afterwards";
         let expected = if unseen {
             Outcome::Unseen
         } else {
             Outcome::Broken
         };
-        assert_eq!(finding.outcome, expected, "{finding}");
+        assert_eq!(check.outcome, expected, "{check}");
     }
     assert!(promises.any_broken());
 }

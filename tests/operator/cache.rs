@@ -3,7 +3,7 @@
 use etiquette_tests::promises;
 use etiquette_tests::site::{Answer, Site};
 
-use crate::client::{Wire, etiquette, millis};
+use crate::client::{HttpClient, etiquette, millis};
 use crate::with_both_clients;
 
 with_both_clients!(
@@ -11,7 +11,7 @@ with_both_clients!(
     one_url_asked_for_by_many_costs_one_request,
 );
 
-async fn the_second_run_is_conditional(wire: Wire) {
+async fn the_second_run_is_conditional(http: HttpClient) {
     const CHANGED: &str = "Sun, 01 Nov 2026 08:00:00 GMT";
     let fresh = Answer::html("good for a minute")
         .etag("\"f\"")
@@ -26,7 +26,7 @@ async fn the_second_run_is_conditional(wire: Wire) {
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(millis(30)));
+    let client = http.client(&etiquette(millis(30)));
     for _ in 0..2 {
         for (path, body) in [
             ("/fresh", "good for a minute"),
@@ -48,12 +48,12 @@ async fn the_second_run_is_conditional(wire: Wire) {
     promises::second_run_conditional(&log).expect_kept();
 }
 
-async fn one_url_asked_for_by_many_costs_one_request(wire: Wire) {
+async fn one_url_asked_for_by_many_costs_one_request(http: HttpClient) {
     let page = Answer::html("shared")
         .header("cache-control", "max-age=60")
         .after(millis(100));
     let site = Site::builder().at("/page", page).start().await.unwrap();
-    let client = wire.client(&etiquette(millis(30)));
+    let client = http.client(&etiquette(millis(30)));
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..10 {
         let (client, url) = (client.clone(), site.url("/page"));

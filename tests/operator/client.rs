@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt, Empty};
+use etiquette_tests::client::fetch;
+pub(crate) use etiquette_tests::client::{Page, TOKEN, get as request, identity, refusal};
+use http::Request;
+use http_body_util::Empty;
 use hyper_util::client::legacy;
 use hyper_util::rt::TokioExecutor;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
-use tower::ServiceExt;
-use tower_etiquette::identity::Identity;
-use tower_etiquette::{Body, BoxError, BoxedService, Etiquette, Facts, HostPolicy, Hosts, Refusal};
+use tower_etiquette::{BoxError, BoxedService, Etiquette, HostPolicy, Hosts, Refusal};
 use tower_etiquette_reqwest::ReqwestService;
 use tower_http::follow_redirect::FollowRedirect;
 
-/// Which client is under the stack.
+/// Which HTTP client is under the stack.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wire {
+pub(crate) enum HttpClient {
     Hyper,
     Reqwest,
 }
@@ -28,15 +28,7 @@ pub(crate) enum Wire {
 #[derive(Clone)]
 pub(crate) struct Client(BoxedService<Empty<Bytes>>);
 
-/// An answer that was read to its end.
-#[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) status: u16,
-    pub(crate) body: Bytes,
-    pub(crate) facts: Facts,
-}
-
-impl Wire {
+impl HttpClient {
     /// The layers of `etiquette` around this client, with a pool of its own.
     pub(crate) fn client(self, etiquette: &Etiquette) -> Client {
         Client(match self {
@@ -78,54 +70,23 @@ impl Client {
 
     /// GETs `url` and reads the body.
     pub(crate) async fn get(&self, url: &str) -> Result<Page, BoxError> {
-        read(self.0.clone().oneshot(request(url)).await?).await
+        self.send(request(url)).await
     }
 
     /// Sends `request` and reads the body.
     pub(crate) async fn send(&self, request: Request<Empty<Bytes>>) -> Result<Page, BoxError> {
-        read(self.0.clone().oneshot(request).await?).await
+        fetch(self.0.clone(), request).await
     }
 
     /// GETs `url`, follows redirects outside the stack, and reads the body.
     pub(crate) async fn follow(&self, url: &str) -> Result<Page, BoxError> {
-        let client = FollowRedirect::new(self.0.clone());
-        read(client.oneshot(request(url)).await?).await
+        fetch(FollowRedirect::new(self.0.clone()), request(url)).await
     }
 
     /// GETs `url`, which must be refused.
     pub(crate) async fn refused(&self, url: &str) -> Refusal {
         refusal(self.get(url).await)
     }
-}
-
-/// The refusal that `result` must be.
-pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, BoxError>) -> Refusal {
-    let error = result.expect_err("the request was not refused");
-    Refusal::find(&*error)
-        .unwrap_or_else(|| panic!("no refusal: {error:?}"))
-        .clone()
-}
-
-pub(crate) fn request(url: &str) -> Request<Empty<Bytes>> {
-    Request::get(url).body(Empty::new()).unwrap()
-}
-
-async fn read(response: Response<Body>) -> Result<Page, BoxError> {
-    let status = response.status().as_u16();
-    let facts = Facts::of(&response).cloned().unwrap_or_default();
-    let body = response.into_body().collect().await?.to_bytes();
-    Ok(Page {
-        status,
-        body,
-        facts,
-    })
-}
-
-pub(crate) const TOKEN: &str = "ExampleBot";
-
-pub(crate) fn identity() -> Identity {
-    let link = "https://www.example.com/bot.html";
-    Identity::builder(TOKEN, "0.1", link).build().unwrap()
 }
 
 /// The whole stack with host state of its own and `min_delay` instead of the default of a second.

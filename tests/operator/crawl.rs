@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use etiquette_examples::crawl::{Args, BadTarget, Error, Outcome, run};
+use etiquette_tests::folder::TempFolder;
 use etiquette_tests::promises;
 use etiquette_tests::site::{Answer, Script, Site};
 use serde_json::Value;
@@ -16,29 +17,26 @@ pub(crate) fn args(rest: &[&str]) -> Args {
 }
 
 /// A file for `--output` that is removed in the end.
-pub(crate) struct Output(PathBuf);
+pub(crate) struct Output(TempFolder);
 
 impl Output {
-    pub(crate) fn new(name: &str) -> Self {
-        let name = format!("etiquette-{}-{name}.jsonl", std::process::id());
-        Self(std::env::temp_dir().join(name))
+    pub(crate) fn new() -> Self {
+        Self(TempFolder::new())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("output.jsonl")
     }
 
     pub(crate) fn option(&self) -> String {
-        format!("--output={}", self.0.display())
+        format!("--output={}", self.file().display())
     }
 
     pub(crate) fn lines(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(&self.0).unwrap();
+        let text = std::fs::read_to_string(self.file()).unwrap();
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -50,12 +48,12 @@ pub(crate) async fn crawl(rest: &[&str]) -> (Outcome, String) {
 
 #[tokio::test]
 async fn without_targets_it_keeps_every_promise() {
-    let output = Output::new("itself");
+    let output = Output::new();
     let (outcome, text) = crawl(&[&output.option()]).await;
     assert_eq!(outcome.status(), 0, "{text}");
     assert!(!outcome.stopped);
-    for finding in outcome.promises.unwrap().findings() {
-        finding.expect_kept();
+    for check in outcome.promises.unwrap().checks() {
+        check.expect_kept();
     }
     let [first, second] = &outcome.runs[..] else {
         panic!("{text}")
@@ -73,7 +71,7 @@ async fn without_targets_it_keeps_every_promise() {
     assert_eq!((second.unchanged, second.unchanged_fresh), (3, 1), "{text}");
     assert_eq!((second.lists, second.saved()), (1, 1), "{text}");
     // Who reads along sees the site's own log, the table, and why it takes the time it takes.
-    for told in [
+    for expected in [
         "\"GET /robots.txt HTTP/1.1\" 200",
         "\"GET /busy.html HTTP/1.1\" 429",
         "compatible; ExampleBot/0.1; https://www.example.com/bot.html",
@@ -82,7 +80,7 @@ async fn without_targets_it_keeps_every_promise() {
         "second run conditional",
         "3 unchanged and not asked for; 1 request saved",
     ] {
-        assert!(text.contains(told), "{told}\n{text}");
+        assert!(text.contains(expected), "{expected}\n{text}");
     }
     assert!(!text.contains("GET /private/"), "{text}");
 
@@ -153,7 +151,7 @@ async fn it_stays_on_the_start_hosts_and_follows_what_it_may() {
         .start()
         .await
         .unwrap();
-    let output = Output::new("targets");
+    let output = Output::new();
     let start = site.url_as("site.test", "/");
     let resolve = format!("--resolve=site.test:{}:127.0.0.1", site.port());
     let (outcome, text) = crawl(&[
@@ -224,7 +222,7 @@ async fn a_long_pause_is_told_with_the_time_to_come_back() {
         .start()
         .await
         .unwrap();
-    let output = Output::new("pause");
+    let output = Output::new();
     let (outcome, text) = crawl(&[
         &site.url("/"),
         &output.option(),
@@ -358,16 +356,16 @@ async fn a_page_that_does_not_name_it_is_told_or_ends_it() {
         let (outcome, text) = crawl_stranger(&site, &link, &["--require-published"]).await;
         let error = outcome.expect_err(why);
         assert_eq!(error.status(), 3);
-        let told = error.to_string();
+        let message = error.to_string();
         let url = link.url_as("bot.acme.org", "/bot.html");
         for part in [url.as_str(), "AcmeBot", why] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(message.contains(part), "{part}: {message}");
         }
         assert_eq!(site.log().connections(), before, "{text}");
 
         let (outcome, text) = crawl_stranger(&site, &link, &["--quiet"]).await;
         assert_eq!(outcome.unwrap().runs[0].network, 1, "{text}");
-        assert!(text.starts_with(&format!("warning: {told}")), "{text}");
+        assert!(text.starts_with(&format!("warning: {message}")), "{text}");
     }
 }
 
@@ -429,9 +427,9 @@ async fn what_is_not_to_be_indexed_or_followed_is_not() {
         builder = builder.at(path, answer.clone().etag("\"1\""));
     }
     let site = builder.start().await.unwrap();
-    let output = Output::new("noindex");
-    let folder = std::env::temp_dir().join(format!("etiquette-noindex-{}", std::process::id()));
-    let cache = format!("--cache={}", folder.display());
+    let output = Output::new();
+    let folder = TempFolder::new();
+    let cache = folder.option("--cache");
     // What is said stays said when the copy is confirmed, or answers without being asked about.
     for _ in 0..2 {
         let (_, text) = crawl(&[
@@ -453,5 +451,4 @@ async fn what_is_not_to_be_indexed_or_followed_is_not() {
         }
         assert_eq!(text.matches("  noindex\n").count(), 7, "{text}");
     }
-    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -4,7 +4,7 @@ use etiquette_tests::site::{Answer, Site};
 use http::header::USER_AGENT;
 use tower_etiquette::{Etiquette, Hosts, Identity, Purpose, Session};
 
-use crate::client::{Client, Wire, etiquette, millis, policy, refusal, request};
+use crate::client::{Client, HttpClient, etiquette, millis, policy, refusal, request};
 use crate::with_both_clients;
 
 with_both_clients!(
@@ -22,17 +22,17 @@ async fn site() -> Site {
         .unwrap()
 }
 
-fn client(wire: Wire) -> Client {
+fn client(http: HttpClient) -> Client {
     let identity = Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html")
         .user_token("Example-User")
         .build()
         .unwrap();
-    wire.client(&Etiquette::new(identity).hosts(Hosts::new(policy(millis(20)))))
+    http.client(&Etiquette::new(identity).hosts(Hosts::new(policy(millis(20)))))
 }
 
-async fn another_name_is_refused_before_a_socket_is_opened(wire: Wire) {
+async fn another_name_is_refused_before_a_socket_is_opened(http: HttpClient) {
     let site = site().await;
-    let client = client(wire);
+    let client = client(http);
     let link = "https://www.example.com/bot.html";
     for (name, kind) in [
         (
@@ -61,9 +61,9 @@ async fn another_name_is_refused_before_a_socket_is_opened(wire: Wire) {
     assert_eq!(site.log().targets(), ["/robots.txt", PAGE]);
 }
 
-async fn a_grant_is_for_one_page_once(wire: Wire) {
+async fn a_grant_is_for_one_page_once(http: HttpClient) {
     let site = site().await;
-    let client = client(wire);
+    let client = client(http);
     let session = Session::new();
     let asked = |path: &str, purpose: &Purpose| {
         let mut request = request(&site.url(path));
@@ -91,7 +91,7 @@ async fn a_grant_is_for_one_page_once(wire: Wire) {
     assert_eq!(site.log().connections(), connections);
 
     // An identity without a token for it fetches nothing for anybody.
-    let nameless = wire.client(&etiquette(millis(20)));
+    let nameless = http.client(&etiquette(millis(20)));
     let grant = session.grant(&site.url(PAGE).parse().unwrap()).unwrap();
     let refused = nameless.send(asked(PAGE, &Purpose::UserFetch(grant)));
     assert_eq!(refusal(refused.await).kind(), "no_user_token");

@@ -1,37 +1,17 @@
 //! The crawl example prefers machine formats: what sitemaps and feeds say decides what is asked for.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use etiquette_examples::crawl::Tally;
+use etiquette_tests::folder::TempFolder;
 use etiquette_tests::promises;
 use etiquette_tests::site::{Answer, Arrival, Script, Site};
 use serde_json::Value;
 
 use crate::crawl::{Output, crawl};
-
-/// A folder for `--cache` that is removed in the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let name = format!("etiquette-{}-{name}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-
-    fn option(&self) -> String {
-        format!("--cache={}", self.0.display())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
@@ -54,7 +34,7 @@ fn sitemap<'a>(arrival: &Arrival, pages: impl IntoIterator<Item = (&'a str, &'a 
     )
 }
 
-/// A robots.txt that names a sitemap and says what else it is told.
+/// A robots.txt that names a sitemap and says what else is given.
 fn robots(map: &'static str, rules: &'static str) -> Script {
     Script::call(move |arrival| {
         let host = &arrival.host;
@@ -149,8 +129,8 @@ async fn visit(site: &Site, rest: &[&str]) -> (Tally, Vec<String>, String) {
 async fn the_second_run_asks_for_the_five_pages_that_changed() {
     let changed = Arc::new(AtomicBool::new(false));
     let site = large(&changed).await;
-    let folder = Folder::new("large");
-    let (first, pages, text) = visit(&site, &[&folder.option(), "--quiet"]).await;
+    let folder = TempFolder::new();
+    let (first, pages, text) = visit(&site, &[&folder.option("--cache"), "--quiet"]).await;
     let different: BTreeSet<&String> = pages.iter().collect();
     assert_eq!((pages.len(), different.len()), (PAGES, PAGES), "{text}");
     // All pages and the sitemap, which links would not have asked for.
@@ -159,16 +139,17 @@ async fn the_second_run_asks_for_the_five_pages_that_changed() {
 
     changed.store(true, Ordering::Relaxed);
     site.log().next_run();
-    let (second, mut pages, text) = visit(&site, &[&folder.option(), "--quiet", "--json"]).await;
+    let (second, mut pages, text) =
+        visit(&site, &[&folder.option("--cache"), "--quiet", "--json"]).await;
     pages.sort();
     let mut expected: Vec<String> = CHANGED.map(path).into();
     expected.sort();
     assert_eq!(pages, expected, "{text}");
     assert_eq!(second.network, CHANGED.len() + 1, "{text}");
-    let told: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(told["unchanged"], PAGES - CHANGED.len());
-    assert_eq!(told["unchanged_linked"], PAGES - CHANGED.len());
-    assert_eq!(told["saved"], PAGES - CHANGED.len() - 1);
+    let summary: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(summary["unchanged"], PAGES - CHANGED.len());
+    assert_eq!(summary["unchanged_linked"], PAGES - CHANGED.len());
+    assert_eq!(summary["saved"], PAGES - CHANGED.len() - 1);
     for entry in site.log().entries().iter().filter(|entry| entry.run == 2) {
         let with_tag = CHANGED
             .iter()
@@ -239,7 +220,7 @@ async fn mixed() -> Site {
 #[tokio::test]
 async fn the_newest_first_then_undated_then_links() {
     let site = mixed().await;
-    let output = Output::new("mixed");
+    let output = Output::new();
     let start = site.url("/");
     let run = ["--allow-private", "--delay=0.02", "--quiet"];
     let (outcome, text) = crawl(&[&run[..], &[&start, &output.option()]].concat()).await;

@@ -18,17 +18,17 @@ mod robots;
 mod signatures;
 mod visit;
 
-/// Plays each scenario, an `async fn(Wire)`, with both clients at the same time: they wait more than they work.
+/// Plays each scenario, an `async fn(HttpClient)`, with both clients at the same time: they wait more than they work.
 macro_rules! with_both_clients {
     ($($scenario:ident),+ $(,)?) => {
         mod with_both_clients {
-            use crate::client::Wire;
+            use crate::client::HttpClient;
 
             $(
                 #[tokio::test]
                 async fn $scenario() {
-                    let hyper = tokio::spawn(super::$scenario(Wire::Hyper));
-                    let reqwest = tokio::spawn(super::$scenario(Wire::Reqwest));
+                    let hyper = tokio::spawn(super::$scenario(HttpClient::Hyper));
+                    let reqwest = tokio::spawn(super::$scenario(HttpClient::Reqwest));
                     let (hyper, reqwest) = tokio::join!(hyper, reqwest);
                     hyper.expect("with hyper-util's client");
                     reqwest.expect("with reqwest");

@@ -7,7 +7,7 @@ use etiquette_tests::promises;
 use etiquette_tests::site::{Answer, Site};
 use tower_etiquette::{Etiquette, HostPolicy, Hosts};
 
-use crate::client::{TOKEN, Wire, etiquette, identity, millis, policy};
+use crate::client::{HttpClient, TOKEN, etiquette, identity, millis, policy};
 use crate::with_both_clients;
 
 with_both_clients!(
@@ -17,14 +17,14 @@ with_both_clients!(
     connections_stay_within_the_permits,
 );
 
-async fn a_crawl_delay_of_two_seconds_holds_from_the_first_page_on(wire: Wire) {
+async fn a_crawl_delay_of_two_seconds_holds_from_the_first_page_on(http: HttpClient) {
     let site = Site::builder()
         .robots("User-agent: *\nCrawl-delay: 2\n")
         .otherwise(Answer::html("a page"))
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(millis(50)));
+    let client = http.client(&etiquette(millis(50)));
     let (one, two) = (site.url("/1"), site.url("/2"));
     let (one, two) = tokio::join!(client.get(&one), client.get(&two));
     assert_eq!((one.unwrap().status, two.unwrap().status), (200, 200));
@@ -34,7 +34,7 @@ async fn a_crawl_delay_of_two_seconds_holds_from_the_first_page_on(wire: Wire) {
     promises::smallest_delay(&log, Duration::from_secs(2)).expect_kept();
 }
 
-async fn slow_pages_are_followed_by_longer_pauses(wire: Wire) {
+async fn slow_pages_are_followed_by_longer_pauses(http: HttpClient) {
     const SLOW: Duration = Duration::from_millis(600);
     let site = Site::builder()
         .robots("User-agent: *\nAllow: /\n")
@@ -45,7 +45,7 @@ async fn slow_pages_are_followed_by_longer_pauses(wire: Wire) {
         .unwrap();
     // The latency factor is that of the defaults.
     let hosts = Hosts::new(HostPolicy::new().min_delay(millis(100)));
-    let client = wire.client(&Etiquette::new(identity()).hosts(hosts));
+    let client = http.client(&Etiquette::new(identity()).hosts(hosts));
     for path in ["/fast", "/also-fast", "/slow", "/after"] {
         assert_eq!(client.get(&site.url(path)).await.unwrap().status, 200);
     }
@@ -63,11 +63,11 @@ async fn slow_pages_are_followed_by_longer_pauses(wire: Wire) {
 }
 
 /// The host state that a whole process shares is what keeps twenty handlers from being twenty clients.
-async fn twenty_clients_built_apart_keep_one_delay(wire: Wire) {
+async fn twenty_clients_built_apart_keep_one_delay(http: HttpClient) {
     // A name of its own for each test, since the process is shared with the other one.
-    let host = match wire {
-        Wire::Hyper => "127.0.0.1",
-        Wire::Reqwest => "localhost",
+    let host = match http {
+        HttpClient::Hyper => "127.0.0.1",
+        HttpClient::Reqwest => "localhost",
     };
     let site = Site::builder()
         .otherwise(Answer::html("a page"))
@@ -78,7 +78,7 @@ async fn twenty_clients_built_apart_keep_one_delay(wire: Wire) {
     for n in 0..20 {
         let url = site.url_as(host, &format!("/{n}"));
         tasks.spawn(async move {
-            let client = wire.client(&Etiquette::new(identity()));
+            let client = http.client(&Etiquette::new(identity()));
             let _ = client.get(&url).await;
         });
     }
@@ -91,7 +91,7 @@ async fn twenty_clients_built_apart_keep_one_delay(wire: Wire) {
     promises::smallest_delay(&log, Duration::from_secs(1)).expect_kept();
 }
 
-async fn connections_stay_within_the_permits(wire: Wire) {
+async fn connections_stay_within_the_permits(http: HttpClient) {
     const MAX_IN_FLIGHT: u32 = 2;
     let site = Site::builder()
         .otherwise(
@@ -106,7 +106,7 @@ async fn connections_stay_within_the_permits(wire: Wire) {
     // Long enough for a connection to be back in the pool when the next request starts.
     let policy = policy(millis(100)).max_in_flight(permits);
     let etiquette = Etiquette::new(identity()).hosts(Hosts::new(policy));
-    let client = wire.client(&etiquette);
+    let client = http.client(&etiquette);
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..8 {
         let (client, url) = (client.clone(), site.url(&format!("/{n}")));

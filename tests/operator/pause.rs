@@ -5,7 +5,7 @@ use std::time::Duration;
 use etiquette_tests::promises;
 use etiquette_tests::site::{Answer, Site};
 
-use crate::client::{TOKEN, Wire, etiquette, eventually, millis};
+use crate::client::{HttpClient, TOKEN, etiquette, eventually, millis};
 use crate::with_both_clients;
 
 with_both_clients!(
@@ -13,7 +13,7 @@ with_both_clients!(
     issue_3_queued_requests_wait_for_the_end_of_the_pause,
 );
 
-async fn after_retry_after_the_page_is_fetched_at_a_lower_rate(wire: Wire) {
+async fn after_retry_after_the_page_is_fetched_at_a_lower_rate(http: HttpClient) {
     let site = Site::builder()
         .robots("User-agent: *\nAllow: /\n")
         .at("/busy", [Answer::too_many(4), Answer::html("in the end")])
@@ -21,7 +21,7 @@ async fn after_retry_after_the_page_is_fetched_at_a_lower_rate(wire: Wire) {
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(millis(100)));
+    let client = http.client(&etiquette(millis(100)));
     assert_eq!(client.get(&site.url("/a")).await.unwrap().status, 200);
     let page = client.get(&site.url("/busy")).await.unwrap();
     assert_eq!((page.status, &page.body[..]), (200, &b"in the end"[..]));
@@ -34,7 +34,7 @@ async fn after_retry_after_the_page_is_fetched_at_a_lower_rate(wire: Wire) {
     promises::smallest_delay(&log, millis(100)).expect_kept();
 }
 
-async fn issue_3_queued_requests_wait_for_the_end_of_the_pause(wire: Wire) {
+async fn issue_3_queued_requests_wait_for_the_end_of_the_pause(http: HttpClient) {
     let busy = Site::builder()
         .robots("User-agent: *\nAllow: /\n")
         .at("/5", [Answer::too_many(3), Answer::html("in the end")])
@@ -48,7 +48,7 @@ async fn issue_3_queued_requests_wait_for_the_end_of_the_pause(wire: Wire) {
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(millis(50)));
+    let client = http.client(&etiquette(millis(50)));
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..40 {
         let (client, url) = (client.clone(), busy.url(&format!("/{n}")));

@@ -6,7 +6,7 @@ use etiquette_tests::promises;
 use etiquette_tests::site::{Answer, Site};
 use tower_etiquette::Refusal;
 
-use crate::client::{TOKEN, Wire, etiquette, eventually, millis, refusal};
+use crate::client::{HttpClient, TOKEN, etiquette, eventually, millis, refusal};
 use crate::with_both_clients;
 
 with_both_clients!(
@@ -14,19 +14,19 @@ with_both_clients!(
     a_group_for_the_client_blocks_it,
     refusals_name_rule_and_line,
     a_redirect_hop_meets_the_rules_of_its_own_host,
-    many_who_wait_cost_one_reading_though_half_give_up,
+    many_who_wait_cost_one_request_though_half_give_up,
     queued_pages_meet_the_rules_of_their_start,
-    forgetting_an_origin_is_reading_it_again,
+    an_origin_that_was_forgotten_is_asked_again,
 );
 
-async fn unreachable_rules_admit_nothing(wire: Wire) {
+async fn unreachable_rules_admit_nothing(http: HttpClient) {
     let site = Site::builder()
         .at("/robots.txt", Answer::status(503))
         .otherwise(Answer::html("a page"))
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(millis(50)));
+    let client = http.client(&etiquette(millis(50)));
     let (one, two) = (site.url("/"), site.url("/other"));
     let refusals = tokio::join!(client.refused(&one), client.refused(&two));
     let later = client.refused(&one).await;
@@ -38,14 +38,14 @@ async fn unreachable_rules_admit_nothing(wire: Wire) {
     promises::named(&site.log().entries(), TOKEN).expect_kept();
 }
 
-async fn a_group_for_the_client_blocks_it(wire: Wire) {
+async fn a_group_for_the_client_blocks_it(http: HttpClient) {
     let site = Site::builder()
         .robots("User-agent: *\nAllow: /\n\nUser-agent: ExampleBot\nDisallow: /\n")
         .otherwise(Answer::html("a page"))
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(millis(50)));
+    let client = http.client(&etiquette(millis(50)));
     for path in ["/", "/other?query"] {
         let refusal = client.refused(&site.url(path)).await;
         assert_eq!(refusal.kind(), "disallowed");
@@ -55,14 +55,14 @@ async fn a_group_for_the_client_blocks_it(wire: Wire) {
     assert!(name.contains("ExampleBot/0.1"), "{name}");
 }
 
-async fn refusals_name_rule_and_line(wire: Wire) {
+async fn refusals_name_rule_and_line(http: HttpClient) {
     let site = Site::builder()
         .robots("User-agent: *\nDisallow: /a\nDisallow: /private/\n")
         .otherwise(Answer::html("a page"))
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(millis(50)));
+    let client = http.client(&etiquette(millis(50)));
     let refusal = client.refused(&site.url("/private/x")).await;
     let Refusal::Disallowed(leaf) = &refusal else {
         panic!("{refusal:?}")
@@ -75,7 +75,7 @@ async fn refusals_name_rule_and_line(wire: Wire) {
     assert_eq!(site.log().targets(), ["/robots.txt", "/public"]);
 }
 
-async fn a_redirect_hop_meets_the_rules_of_its_own_host(wire: Wire) {
+async fn a_redirect_hop_meets_the_rules_of_its_own_host(http: HttpClient) {
     let other = Site::builder()
         .robots("User-agent: *\nDisallow: /private/\n")
         .otherwise(Answer::html("a page"))
@@ -95,7 +95,7 @@ async fn a_redirect_hop_meets_the_rules_of_its_own_host(wire: Wire) {
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(millis(50)));
+    let client = http.client(&etiquette(millis(50)));
     let refusal = refusal(client.follow(&site.url("/in")).await);
     assert_eq!(refusal.kind(), "disallowed");
     assert_eq!(refusal.origin().unwrap().host(), "localhost");
@@ -111,7 +111,7 @@ async fn a_redirect_hop_meets_the_rules_of_its_own_host(wire: Wire) {
     }
 }
 
-async fn many_who_wait_cost_one_reading_though_half_give_up(wire: Wire) {
+async fn many_who_wait_cost_one_request_though_half_give_up(http: HttpClient) {
     let rules = Answer::text("User-agent: *\nDisallow: /private/\n");
     let site = Site::builder()
         .at("/robots.txt", rules.after(millis(1_000)))
@@ -119,7 +119,7 @@ async fn many_who_wait_cost_one_reading_though_half_give_up(wire: Wire) {
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(Duration::ZERO));
+    let client = http.client(&etiquette(Duration::ZERO));
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..200 {
         let (client, url) = (client.clone(), site.url("/private/x"));
@@ -127,8 +127,8 @@ async fn many_who_wait_cost_one_reading_though_half_give_up(wire: Wire) {
         let patience = millis(if n < 100 { 5 * n } else { 30_000 });
         tasks.spawn(async move { tokio::time::timeout(patience, client.refused(&url)).await });
     }
-    let told = tasks.join_all().await;
-    let refused = told
+    let outcomes = tasks.join_all().await;
+    let refused = outcomes
         .iter()
         .flatten()
         .filter(|refusal| refusal.kind() == "disallowed")
@@ -137,7 +137,7 @@ async fn many_who_wait_cost_one_reading_though_half_give_up(wire: Wire) {
     assert_eq!(site.log().targets(), ["/robots.txt"]);
 }
 
-async fn queued_pages_meet_the_rules_of_their_start(wire: Wire) {
+async fn queued_pages_meet_the_rules_of_their_start(http: HttpClient) {
     let site = Site::builder()
         .at(
             "/robots.txt",
@@ -151,7 +151,7 @@ async fn queued_pages_meet_the_rules_of_their_start(wire: Wire) {
         .start()
         .await
         .unwrap();
-    let client = wire.client(&etiquette(millis(20)));
+    let client = http.client(&etiquette(millis(20)));
     // The pause after this ends the life of the rules that the queued pages were admitted by.
     let busy = tokio::spawn({
         let (client, url) = (client.clone(), site.url("/busy"));
@@ -174,14 +174,14 @@ async fn queued_pages_meet_the_rules_of_their_start(wire: Wire) {
     promises::pause_kept(&site.log().entries(), Duration::ZERO).expect_kept();
 }
 
-async fn forgetting_an_origin_is_reading_it_again(wire: Wire) {
+async fn an_origin_that_was_forgotten_is_asked_again(http: HttpClient) {
     let rules = "User-agent: *\nDisallow: /private/\n";
     let (one, two) = tokio::join!(
         Site::builder().robots(rules).start(),
         Site::builder().robots(rules).start(),
     );
     let (one, two) = (one.unwrap(), two.unwrap());
-    let client = wire.client(&etiquette(millis(20)).robots(|layer| layer.max_origins(1)));
+    let client = http.client(&etiquette(millis(20)).robots(|layer| layer.max_origins(1)));
     for _ in 0..3 {
         for site in [&one, &two] {
             let refusal = client.refused(&site.url("/private/x")).await;

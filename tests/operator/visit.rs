@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use etiquette_examples::fetch::{Args, Exit, run};
+use etiquette_tests::folder::TempFolder;
 use etiquette_tests::promises;
 use etiquette_tests::site::{Answer, Authority, Site};
 
@@ -52,8 +53,8 @@ async fn visit(authority: &std::sync::Arc<Authority>, root: &std::path::Path) ->
     let started = Instant::now();
     let exit = run(&args, &mut out, &mut err).await;
     let took = started.elapsed();
-    let told = String::from_utf8_lossy(&err);
-    assert_eq!((exit, &out[..]), (Exit::Done, &b"# Hello"[..]), "{told}");
+    let errors = String::from_utf8_lossy(&err);
+    assert_eq!((exit, &out[..]), (Exit::Done, &b"# Hello"[..]), "{errors}");
     for site in [&plain, &secure] {
         assert_eq!(site.log().targets(), ["/robots.txt", "/page"]);
         promises::named(&site.log().entries(), "Acme-Reader").expect_kept();
@@ -65,14 +66,14 @@ async fn visit(authority: &std::sync::Arc<Authority>, root: &std::path::Path) ->
 #[tokio::test]
 async fn a_cold_visit_ends_before_its_reader_gives_up() {
     let authority = Authority::new(&[HOST], &["h2", "http/1.1"]);
-    let root = std::env::temp_dir().join(format!("etiquette-root-{}.der", std::process::id()));
+    let folder = TempFolder::new();
+    let root = folder.join("root.der");
     std::fs::write(&root, authority.root_der()).unwrap();
     // A machine with other things to do may take longer once; a client that waits takes longer each time.
     let mut took = Vec::new();
     while took.len() < 3 && took.iter().all(|took| *took > PATIENCE) {
         took.push(visit(&authority, &root).await);
     }
-    std::fs::remove_file(&root).unwrap();
     eprintln!("cold visits with answers of {STEP:?}: {took:?}");
     assert!(took.iter().any(|took| *took <= PATIENCE), "{took:?}");
 }

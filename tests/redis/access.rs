@@ -90,15 +90,15 @@ async fn a_user_who_may_do_what_is_documented_can_do_everything() {
             .acquire(LocalView::new("a.example", &policy), ask)
             .await;
         assert!(answer.is_err(), "{credentials}{namespace}: {answer:?}");
-        let told = format!("{:?} {store:?}", heard.lock().unwrap());
+        let text = format!("{:?} {store:?}", heard.lock().unwrap());
         assert_eq!(
             causes(&heard),
             [Cause::Denied],
-            "{credentials}{namespace}: {told}"
+            "{credentials}{namespace}: {text}"
         );
         assert!(
-            !told.contains("secret") && !told.contains("wrong"),
-            "a password is nobody's news: {told}"
+            !text.contains("secret") && !text.contains("wrong"),
+            "a password is nobody's news: {text}"
         );
     }
 }

@@ -324,7 +324,7 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// What the server keeps beside what it tells: the rate and the backoff_level.
+    /// What the server keeps beside what it tells: the rate and the backoff level.
     fn compare_memory(&mut self) -> Outcome {
         let key = self.key.get_or_insert_with(|| {
             let pattern = format!("{}:*:h:{}", self.namespace, self.name);
@@ -368,9 +368,9 @@ impl Pair<'_> {
     async fn answered(&mut self, received: &ResponseRecord) {
         let now = self.now();
         let since = now - received.started;
-        let mut told = HostEvent::new(received.response, received.page, received.jitter, since);
-        told.latency = received.timed.then_some(since);
-        self.report(HostReport::new(None, Some(told))).await;
+        let mut event = HostEvent::new(received.response, received.page, received.jitter, since);
+        event.latency = received.timed.then_some(since);
+        self.report(HostReport::new(None, Some(event))).await;
         self.state.record_response(&self.policy, now, received);
     }
 

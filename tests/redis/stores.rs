@@ -67,7 +67,7 @@ async fn one_process_reads_robots_txt_for_all() {
     assert_eq!(
         two.claim(&key).await.unwrap(),
         Claim::Granted,
-        "the reading is over"
+        "the fetch is over"
     );
 
     // Confirmed: the bytes stay. Gone: they go.

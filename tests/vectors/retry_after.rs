@@ -1,4 +1,4 @@
-//! Retry-After: the reading of one answer, and timelines played against the real layers.
+//! Retry-After: what one answer says, and timelines played against the real layers.
 
 use std::time::{Duration, SystemTime};
 

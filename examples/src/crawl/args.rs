@@ -7,8 +7,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use http::Uri;
 
-use crate::named::Named;
-use crate::resolve::{Resolve, seconds};
+use crate::cli::{Named, Resolve, seconds};
 
 /// Crawls a site politely and says why it goes at the pace it goes.
 ///

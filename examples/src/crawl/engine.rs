@@ -2,8 +2,8 @@
 //!
 //! Sitemaps and feeds decide what is worth a visit, compared with when pages were visited last; links fill in.
 //!
-//! It keeps no pace of its own. It has as many requests on the way as a host has permits; the layers under the client
-//! decide when each of them starts.
+//! It keeps no pace of its own. It has as many requests in flight as a host allows; the layers under the client decide when
+//! each of them starts.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -12,19 +12,18 @@ use std::time::{Duration, Instant};
 
 use http::Uri;
 use tokio::task::JoinSet;
-use tower_etiquette::identity::Identity;
-use tower_etiquette::{Clock, Origin, TokioClock};
+use tower_etiquette::{Clock, Identity, Origin, TokioClock};
 
 use super::args::Prefer;
 use super::frontier::{Found, Frontier, Host, Kind, List, Read, Target, host_of, spelled};
 use super::record::From;
 use super::report::{Report, Tally};
 use super::visit::{Visited, Visitor};
-use super::visits::{News, Visits};
+use super::visits::{Change, Visits};
 use super::{Args, BadLink, Error, pace};
 
-/// How often the pace is looked at while requests wait.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often the pace of the hosts is reported while requests wait.
+const PACE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A client and the limits of a crawl with it. Runs of one engine share what the client remembers.
 pub(super) struct Engine {
@@ -37,15 +36,15 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// An engine that calls itself `identity` and keeps at least `min_delay`, or the default of the layers.
+    /// An engine that calls itself `identity` and keeps at least `delay`, or the default of the layers.
     pub(super) fn new(
         args: &Args,
         identity: Identity,
-        min_delay: Option<Duration>,
+        delay: Option<Duration>,
     ) -> Result<Self, Error> {
         Ok(Self {
             // First, since it refuses a folder that another process uses.
-            visitor: Visitor::new(args, identity, min_delay)?,
+            visitor: Visitor::new(args, identity, delay)?,
             visits: Visits::open(args.cache.as_deref())?,
             prefer: args.prefer,
             max_depth: args.max_depth,
@@ -84,11 +83,11 @@ impl Engine {
             .collect();
         let mut tally = Tally::default();
         let mut visits: JoinSet<(Target, Visited)> = JoinSet::new();
-        let mut look = tokio::time::interval(LOOK);
+        let mut paces = tokio::time::interval(PACE_INTERVAL);
         let mut stopped = false;
-        let permits = usize::try_from(self.max_in_flight.get()).unwrap_or(usize::MAX);
+        let max_in_flight = usize::try_from(self.max_in_flight.get()).unwrap_or(usize::MAX);
         loop {
-            while let Some(target) = frontier.next(permits) {
+            while let Some(target) = frontier.next(max_in_flight) {
                 let visitor = self.visitor.clone();
                 visits.spawn(async move {
                     let visited = visitor.visit(&target).await;
@@ -105,15 +104,15 @@ impl Engine {
                     Some(Err(broken)) => std::panic::resume_unwind(broken.into_panic()),
                     None => break,
                 },
-                _ = look.tick() => {
-                    self.say_paces(&hosts, report)?;
+                _ = paces.tick() => {
+                    self.report_paces(&hosts, report)?;
                     continue;
                 }
             };
             tally.count(&visited.record);
             tally.unchanged_fresh += usize::from(visited.record.unchanged && visited.fresh);
             report.visited(&visited.record)?;
-            self.say_paces(&hosts, report)?;
+            self.report_paces(&hosts, report)?;
             self.take_in(&mut frontier, &target, &visited)?;
         }
         // Dropping them ends them; the layers free what they hold.
@@ -178,11 +177,11 @@ impl Engine {
             let Some(uri) = spelled(&map.uri) else {
                 continue;
             };
-            let news = self.visits.news(&uri.to_string(), map.date, now);
+            let change = self.visits.change(&uri.to_string(), map.date, now);
             let list = List {
                 named_by: Some(named_by.clone()),
                 indexes: target.indexes + 1,
-                read: Read::of(&news),
+                read: Read::of(&change),
                 ..List::new(Kind::Sitemap, Found::Sitemap)
             };
             frontier.list(&uri, list);
@@ -192,11 +191,14 @@ impl Engine {
                 continue;
             };
             let url = uri.to_string();
-            let (found, news): (_, News) = match target.kind {
-                Kind::Feed => (Found::Feed, self.visits.news_of_feed(&url, entry.date, now)),
-                _ => (Found::Sitemap, self.visits.news(&url, entry.date, now)),
+            let (found, change): (_, Change) = match target.kind {
+                Kind::Feed => (
+                    Found::Feed,
+                    self.visits.change_of_feed(&url, entry.date, now),
+                ),
+                _ => (Found::Sitemap, self.visits.change(&url, entry.date, now)),
             };
-            frontier.listed(&uri, found, &news, target.depth + 1);
+            frontier.listed(&uri, found, &change, target.depth + 1);
         }
         Ok(())
     }
@@ -207,7 +209,7 @@ impl Engine {
         let known;
         let maps = match named {
             // Each answer brings the same robots.txt.
-            Some(_) if !frontier.first_look(uri) => return,
+            Some(_) if !frontier.is_first_answer_of(uri) => return,
             Some(maps) => maps,
             None => {
                 known = self.visits.sitemaps(&origin.to_string());
@@ -223,7 +225,7 @@ impl Engine {
         }
     }
 
-    fn say_paces(
+    fn report_paces(
         &self,
         hosts: &BTreeMap<Host, &Uri>,
         report: &mut Report<'_>,

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use http::Uri;
 use tower_etiquette::Origin;
 
-use super::visits::News;
+use super::visits::Change;
 pub use target::Found;
 pub(super) use target::{Host, Kind, List, Rank, Read, Target, host_of, spelled};
 
@@ -38,28 +38,28 @@ pub(super) struct Frontier {
     taken: u64,
 }
 
-/// The place of a page that waits.
-type Place = (Rank, u64);
+/// Where a page waits in its queue.
+type Position = (Rank, u64);
 
 #[derive(Debug, Default)]
 struct Queue {
     sitemaps: VecDeque<Target>,
     feeds: VecDeque<Target>,
-    pages: BTreeMap<Place, Target>,
+    pages: BTreeMap<Position, Target>,
     sitemaps_seen: usize,
     feeds_seen: usize,
     in_flight: usize,
     lists_in_flight: usize,
     /// Something was answered: the sitemaps that robots.txt names are known.
-    looked: bool,
-    /// Origins whose robots.txt has been looked into for sitemaps.
+    answered: bool,
+    /// Origins whose robots.txt has been searched for sitemaps.
     asked: BTreeSet<String>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
     /// Where it waits as a page; `None` once it was handed out, and for lists.
-    waits: Option<Place>,
+    waits: Option<Position>,
     /// A link leads to it.
     linked: bool,
     fate: Fate,
@@ -102,9 +102,9 @@ impl Frontier {
         self.page(uri, Found::Link, Rank::Linked, Read::Ask, depth);
     }
 
-    /// Takes in a page that a list names, with what the list says about it. One that waits goes to a better place.
-    pub(super) fn listed(&mut self, uri: &Uri, found: Found, news: &News, depth: usize) {
-        self.page(uri, found, Rank::of(news), Read::of(news), depth);
+    /// Takes in a page that a list names, with what the list says about it. One that waits moves forward.
+    pub(super) fn listed(&mut self, uri: &Uri, found: Found, change: &Change, depth: usize) {
+        self.page(uri, found, Rank::of(change), Read::of(change), depth);
     }
 
     /// Takes in where `target` redirects to. A hop is no link: it is as near, and as urgent, as what it stands for.
@@ -129,7 +129,7 @@ impl Frontier {
         let Some(queue) = self.queues.get_mut(&host) else {
             return;
         };
-        let (count, most, line) = match list.kind {
+        let (count, most, lists) = match list.kind {
             Kind::Sitemap => (&mut queue.sitemaps_seen, MOST_SITEMAPS, &mut queue.sitemaps),
             _ => (&mut queue.feeds_seen, MOST_FEEDS, &mut queue.feeds),
         };
@@ -139,14 +139,14 @@ impl Frontier {
         let seen = self.seen.entry(uri.to_string());
         if let Entry::Occupied(known) = &seen {
             // What was taken for a page is read as the list that it is, unless it is too late.
-            let Some(place) = known.get().waits else {
+            let Some(position) = known.get().waits else {
                 return;
             };
-            queue.pages.remove(&place);
+            queue.pages.remove(&position);
         }
         seen.or_default().waits = None;
         *count += 1;
-        line.push_back(Target {
+        lists.push_back(Target {
             named_by: list.named_by,
             indexes: list.indexes,
             ..Target::new(uri, list.kind, list.found, Rank::Start, list.read, 0)
@@ -167,8 +167,8 @@ impl Frontier {
         let mut target = Target::new(uri, Kind::Page, found, rank, read, depth);
         if let Some(seen) = self.seen.get_mut(&name) {
             seen.linked |= found == Found::Link;
-            let Some(place) = seen.waits else { return };
-            let Some(old) = queue.pages.get(&place) else {
+            let Some(position) = seen.waits else { return };
+            let Some(old) = queue.pages.get(&position) else {
                 return;
             };
             if target.weight() <= old.weight() {
@@ -180,16 +180,16 @@ impl Frontier {
                 target.found = old.found;
             }
             target.depth = target.depth.min(old.depth);
-            queue.pages.remove(&place);
+            queue.pages.remove(&position);
         } else if self.seen.len() >= MOST_SEEN {
             return;
         }
         self.taken += 1;
-        let place = (target.rank, self.taken);
+        let position = (target.rank, self.taken);
         let seen = self.seen.entry(name).or_default();
         seen.linked |= found == Found::Link;
-        seen.waits = Some(place);
-        queue.pages.insert(place, target);
+        seen.waits = Some(position);
+        queue.pages.insert(position, target);
     }
 
     /// The host of `uri` and its one spelling, if it is a page of a start host.
@@ -200,8 +200,8 @@ impl Frontier {
         ours.then_some((host, uri))
     }
 
-    /// Whether robots.txt of the origin of `uri` is looked into for sitemaps for the first time.
-    pub(super) fn first_look(&mut self, uri: &Uri) -> bool {
+    /// Whether the robots.txt of the origin of `uri` is searched for sitemaps for the first time.
+    pub(super) fn is_first_answer_of(&mut self, uri: &Uri) -> bool {
         let (Some(host), Ok(origin)) = (host_of(uri), Origin::of(uri)) else {
             return false;
         };
@@ -209,12 +209,12 @@ impl Frontier {
         queue.is_some_and(|queue| queue.asked.insert(origin.to_string()))
     }
 
-    /// A target of a host that has fewer than `places` in flight. It is in flight until [`Frontier::done`].
-    pub(super) fn next(&mut self, places: usize) -> Option<Target> {
+    /// A target of a host that has fewer than `max_in_flight` in flight. It is in flight until [`Frontier::done`].
+    pub(super) fn next(&mut self, max_in_flight: usize) -> Option<Target> {
         for queue in self.queues.values_mut() {
-            // The first answer tells which lists there are.
-            let places = if queue.looked { places } else { 1 };
-            if queue.in_flight >= places {
+            // The first answer says which lists there are.
+            let limit = if queue.answered { max_in_flight } else { 1 };
+            if queue.in_flight >= limit {
                 continue;
             }
             let list = queue.sitemaps.pop_front();
@@ -245,7 +245,7 @@ impl Frontier {
     pub(super) fn done(&mut self, target: &Target, refused: bool) {
         if let Some(queue) = host_of(&target.uri).and_then(|host| self.queues.get_mut(&host)) {
             queue.in_flight = queue.in_flight.saturating_sub(1);
-            queue.looked = true;
+            queue.answered = true;
             if target.kind != Kind::Page {
                 queue.lists_in_flight = queue.lists_in_flight.saturating_sub(1);
             }
@@ -257,15 +257,15 @@ impl Frontier {
 
     /// A page was not asked for, because a list says that it did not change.
     pub(super) fn spared(&mut self, target: &Target) {
-        self.meets(target, Fate::Spared);
+        self.set_fate(target, Fate::Spared);
     }
 
     /// The site was asked for a list.
     pub(super) fn list_asked(&mut self, target: &Target) {
-        self.meets(target, Fate::List);
+        self.set_fate(target, Fate::List);
     }
 
-    fn meets(&mut self, target: &Target, fate: Fate) {
+    fn set_fate(&mut self, target: &Target, fate: Fate) {
         if let Some(seen) = self.seen.get_mut(&target.uri.to_string()) {
             seen.fate = fate;
         }
@@ -300,14 +300,14 @@ impl Queue {
     /// The next page; where no budget is left only one that costs no request.
     fn next_page(&mut self, budget: bool) -> Option<Target> {
         let first = self.pages.first_key_value();
-        let place = match first {
-            Some((place, page)) if budget || !page.costs_a_page() => *place,
+        let position = match first {
+            Some((position, page)) if budget || !page.costs_a_page() => *position,
             _ => {
                 let spared = (Rank::Unchanged, 0)..=(Rank::Unchanged, u64::MAX);
                 *self.pages.range(spared).next()?.0
             }
         };
-        self.pages.remove(&place)
+        self.pages.remove(&position)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A polite crawl, seen from both ends of the wire.
+//! A polite crawl, seen from both ends of the connection.
 //!
 //! Without targets the program serves a small site to itself, crawls it twice and then judges itself by what the site
 //! saw. With targets it crawls those. Sitemaps and feeds decide what is visited ([`Prefer::Machine`]); they are found
@@ -9,6 +9,7 @@ mod args;
 mod engine;
 mod error;
 mod frontier;
+mod introduced;
 mod pace;
 mod published;
 mod record;
@@ -18,16 +19,17 @@ mod visit;
 mod visits;
 
 use std::io::Write;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use etiquette_tests::promises::Promises;
 use http::Uri;
-use tower_etiquette::identity::Identity;
+use tower_etiquette::Identity;
 
 pub use args::{Args, Prefer};
 pub use error::Error;
 pub use frontier::Found;
+pub(crate) use introduced::introduced;
 pub use published::BadLink;
 pub use record::{From, Record, Refused};
 pub use report::Tally;
@@ -35,6 +37,7 @@ pub use targets::BadTarget;
 
 use crate::site;
 use engine::Engine;
+use introduced::Introduced;
 use report::Report;
 
 /// The delay towards the site that the program serves to itself: shorter than that site's Crawl-delay, so that the site
@@ -61,7 +64,7 @@ impl Outcome {
     }
 }
 
-/// Crawls as `args` say, tells `out` what happens, and ends early, with the summary, when `stop` does.
+/// Crawls as `args` say, writes to `out` what happens, and ends early, with the summary, when `stop` does.
 ///
 /// # Errors
 /// When a target may not be crawled like this, the name is not valid, the page behind it does not name it where that is
@@ -85,10 +88,10 @@ async fn crawl_targets(
     args: &Args,
     introduced: Introduced,
     report: &mut Report<'_>,
-    mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
+    mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Result<Outcome, Error> {
     let mut engine = Engine::new(args, introduced.identity, args.delay)?;
-    if introduced.strangers {
+    if introduced.elsewhere {
         tokio::select! {
             () = stop.as_mut() => {
                 if !args.json {
@@ -109,7 +112,7 @@ async fn crawl_targets(
     if args.json {
         report.summary(tally.json(1, stopped))?;
     } else {
-        report.summary(format_args!("{}{tally}", word(stopped)))?;
+        report.summary(format_args!("{}{tally}", prefix(stopped)))?;
     }
     Ok(Outcome {
         runs: vec![tally],
@@ -122,7 +125,7 @@ async fn crawl_oneself(
     args: &Args,
     identity: Identity,
     report: &mut Report<'_>,
-    mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
+    mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Result<Outcome, Error> {
     let token = identity.token().to_string();
     let site = site::serve().await?;
@@ -168,27 +171,7 @@ async fn crawl_oneself(
     })
 }
 
-fn word(stopped: bool) -> &'static str {
+/// What a summary begins with.
+fn prefix(stopped: bool) -> &'static str {
     if stopped { "stopped: " } else { "" }
-}
-
-/// Who asks the targets of `args`, if they may be asked like this.
-///
-/// # Errors
-/// As [`run`], before anything is sent.
-pub(crate) async fn introduced(args: &Args) -> Result<Introduced, Error> {
-    let strangers = targets::check(args).await?;
-    let identity = args.named.builder().build()?;
-    Ok(Introduced {
-        identity,
-        strangers,
-    })
-}
-
-/// A name, and whether somebody else may wonder about it.
-#[derive(Clone, Debug)]
-pub(crate) struct Introduced {
-    pub(crate) identity: Identity,
-    /// Whether a target is not loopback.
-    pub(crate) strangers: bool,
 }

@@ -7,6 +7,8 @@ use tower_etiquette::Identity;
 use tower_etiquette::client::{Client, RequestBody};
 use tower_etiquette::page::{Unpublished, check_published};
 
+use crate::cli::{chain, explain};
+
 /// How long the page may take, its host's robots.txt and budget included. Longer waits would hold a crawl of others up
 /// for the fault of one's own host.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -43,7 +45,7 @@ pub(super) async fn check(identity: &Identity, client: &Client) -> Result<(), Ba
     let checking = check_published::<_, RequestBody, _>(identity, client.clone());
     let why = match tokio::time::timeout(PATIENCE, checking).await {
         Ok(Ok(_)) => return Ok(()),
-        Ok(Err(error)) => chain(&error),
+        Ok(Err(error)) => explained(&error),
         Err(_) => format!("no answer within {} s", PATIENCE.as_secs()),
     };
     Err(BadLink {
@@ -53,11 +55,9 @@ pub(super) async fn check(identity: &Identity, client: &Client) -> Result<(), Ba
     })
 }
 
-fn chain(error: &Unpublished) -> String {
-    if let Unpublished::NoResponse(cause) = error
-        && let Some(refusal) = tower_etiquette::Refusal::find(&**cause)
-    {
-        return format!("{error}: {}", refusal.explain());
+fn explained(error: &Unpublished) -> String {
+    match error {
+        Unpublished::NoResponse(cause) => format!("{error}: {}", explain(&**cause)),
+        _ => chain(error),
     }
-    super::visit::chain(error)
 }

@@ -28,7 +28,7 @@ pub struct Record {
     /// Why nothing was sent, or nothing more.
     pub refusal: Option<Refused>,
     /// A list says that it did not change since the last visit, so that the site was not asked. `status` and `from`
-    /// then tell of the copy, if there is one that may be used.
+    /// are then those of the copy, if there is one that may be used.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unchanged: bool,
     /// What went wrong on the way, if it was not a refusal.
@@ -49,7 +49,7 @@ pub enum From {
     Cache,
 }
 
-/// Why a request was refused on this side of the wire.
+/// Why a request was refused on this side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Refused {

@@ -32,7 +32,7 @@ pub struct Tally {
     pub validated: usize,
     /// Answered from a fresh copy, without a request.
     pub cache: usize,
-    /// Refused on this side of the wire.
+    /// Refused on this side.
     pub refused: usize,
     /// Failed on the way.
     pub failed: usize,

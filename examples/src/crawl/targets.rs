@@ -12,6 +12,7 @@ use http::Uri;
 use tower_etiquette::Origin;
 
 use super::Args;
+use crate::cli::belongs_to_somebody;
 
 /// Why the crawl does not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +36,7 @@ impl fmt::Display for BadTarget {
                 f,
                 "{url} leads to loopback or a private network; --allow-private allows it"
             ),
-            Self::Nameless(url, missing) => write!(
-                f,
-                "{url} belongs to somebody: give {}, so that its operator can see who comes",
-                missing.join(", ")
-            ),
+            Self::Nameless(url, missing) => f.write_str(&belongs_to_somebody(url, missing)),
             Self::Placeholder(option, value) => write!(
                 f,
                 "{option} {value} is a placeholder that leads nowhere; sites need a real one"
@@ -64,7 +61,7 @@ struct Reach {
 /// # Errors
 /// [`BadTarget`] for the first target that may not be crawled like this.
 pub(super) async fn check(args: &Args) -> Result<bool, BadTarget> {
-    let mut strangers = false;
+    let mut elsewhere = false;
     for uri in &args.urls {
         let url = || uri.to_string();
         let origin = Origin::of(uri).map_err(|_| BadTarget::NotHttp(url()))?;
@@ -78,10 +75,10 @@ pub(super) async fn check(args: &Args) -> Result<bool, BadTarget> {
                 return Err(BadTarget::Nameless(url(), missing));
             }
             genuine(args)?;
-            strangers = true;
+            elsewhere = true;
         }
     }
-    Ok(strangers)
+    Ok(elsewhere)
 }
 
 async fn addresses(origin: &Origin, args: &Args) -> Vec<IpAddr> {
@@ -90,12 +87,12 @@ async fn addresses(origin: &Origin, args: &Args) -> Vec<IpAddr> {
     if let Ok(addr) = literal.parse() {
         return vec![addr];
     }
-    let told = args
+    let given = args
         .resolve
         .iter()
         .find(|r| r.host == host && r.port == origin.port());
-    if let Some(told) = told {
-        return vec![told.addr];
+    if let Some(given) = given {
+        return vec![given.addr];
     }
     if is_local(host) {
         return vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
@@ -195,13 +192,13 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_is_not_this_machine_may_look_the_name_up() {
-        for (urls, strangers) in [
+        for (urls, elsewhere) in [
             (&["http://127.0.0.1/", "http://localhost/"][..], false),
             (&["http://127.0.0.1/", PUBLIC][..], true),
             (&["http://10.0.0.1/"][..], true),
         ] {
             let rest = [urls, &["--allow-private"], NAME].concat();
-            assert_eq!(check(&args(&rest)).await, Ok(strangers), "{urls:?}");
+            assert_eq!(check(&args(&rest)).await, Ok(elsewhere), "{urls:?}");
         }
     }
 

@@ -24,6 +24,7 @@ use super::frontier::{Found, Kind, Read, Target};
 use super::published;
 use super::record::{From, Record, Refused, date, millis};
 use super::{Args, BadLink, Error};
+use crate::cli::chain;
 pub(super) use lists::Listed;
 
 /// The most of a page that is read. What is longer is dropped, and its links are not looked for.
@@ -66,12 +67,12 @@ impl Visitor {
     pub(super) fn new(
         args: &Args,
         identity: Identity,
-        min_delay: Option<Duration>,
+        delay: Option<Duration>,
     ) -> Result<Self, Error> {
         let mut policy = HostPolicy::new()
             .max_in_flight(args.max_in_flight)
             .max_wait(args.max_wait);
-        if let Some(delay) = min_delay {
+        if let Some(delay) = delay {
             policy = policy.min_delay(delay);
         }
         if args.urls.is_empty() {
@@ -93,8 +94,8 @@ impl Visitor {
         let mut builder = Client::builder(identity.clone())
             .hosts(hosts.clone())
             .public_addresses_only(!args.allow_private && !args.urls.is_empty());
-        for told in &args.resolve {
-            builder = builder.resolve(&told.host, told.port, told.addr);
+        for resolve in &args.resolve {
+            builder = builder.resolve(&resolve.host, resolve.port, resolve.addr);
         }
         let (client, following) = match (&args.cache, shared) {
             (None, None) => both(builder),
@@ -333,15 +334,4 @@ fn why(refusal: &Refusal) -> Refused {
         line: rule.map(|rule| rule.line().into()),
         retry_at: refusal.retry_at().map(date),
     }
-}
-
-/// An error and its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -17,15 +17,15 @@ use serde::{Deserialize, Serialize};
 /// Visits that are remembered at most. A page beyond that is asked for under conditions in each run.
 const MOST: usize = 500_000;
 
-/// What a list tells about a page since our last visit.
+/// What a list says about a page since our last visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum Change {
     /// It is new to us, or changed since the last visit, or may have: `certain` says that it did.
     Changed {
         at: Option<SystemTime>,
         certain: bool,
     },
-    /// The list does not tell.
+    /// The list does not say.
     Unknown,
     /// It did not change.
     Unchanged,
@@ -97,31 +97,36 @@ impl Visits {
         Ok(visits)
     }
 
-    /// What the list that names `url`, with this date or none, tells about it.
-    pub(super) fn news(&self, url: &str, date: Option<LastMod>, now: SystemTime) -> News {
+    /// What the list that names `url`, with this date or none, says about it.
+    pub(super) fn change(&self, url: &str, date: Option<LastMod>, now: SystemTime) -> Change {
         let at = date.map(|date| date.latest());
         match (self.at.get(url), date) {
-            (None, Some(_)) => News::Changed { at, certain: false },
-            (_, None) => News::Unknown,
-            (Some(visit), Some(date)) if date.is_after(*visit) => News::Changed {
+            (None, Some(_)) => Change::Changed { at, certain: false },
+            (_, None) => Change::Unknown,
+            (Some(visit), Some(date)) if date.is_after(*visit) => Change::Changed {
                 at,
                 // A date to come is a mistake, and would be after each visit.
                 certain: date.earliest() > *visit && date.earliest() <= now,
             },
-            (Some(_), Some(_)) => News::Unchanged,
+            (Some(_), Some(_)) => Change::Unchanged,
         }
     }
 
-    /// What a feed tells about an entry: whether it is new. That it is old says nothing, since a feed may date the
+    /// What a feed says about an entry: whether it is new. That it is old says nothing, since a feed may date the
     /// first publication only.
-    pub(super) fn news_of_feed(&self, url: &str, date: Option<LastMod>, now: SystemTime) -> News {
-        match self.news(url, date, now) {
-            News::Unchanged => News::Unknown,
-            News::Unknown if !self.at.contains_key(url) => News::Changed {
+    pub(super) fn change_of_feed(
+        &self,
+        url: &str,
+        date: Option<LastMod>,
+        now: SystemTime,
+    ) -> Change {
+        match self.change(url, date, now) {
+            Change::Unchanged => Change::Unknown,
+            Change::Unknown if !self.at.contains_key(url) => Change::Changed {
                 at: None,
                 certain: false,
             },
-            news => news,
+            change => change,
         }
     }
 
@@ -200,6 +205,8 @@ fn push(bytes: &mut Vec<u8>, line: &Line) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use etiquette_tests::folder::TempFolder;
+
     use super::*;
 
     fn at(text: &str) -> SystemTime {
@@ -211,14 +218,14 @@ mod tests {
         let now = at("2026-12-01T12:00:00Z");
         let mut visits = Visits::default();
         visits.visited("u", at("2026-11-20T12:00:00Z")).unwrap();
-        let news = |url, date: &str| visits.news(url, LastMod::parse(date), now);
-        let certain = |url, date| match news(url, date) {
-            News::Changed { certain, .. } => Some(certain),
+        let change = |url, date: &str| visits.change(url, LastMod::parse(date), now);
+        let certain = |url, date| match change(url, date) {
+            Change::Changed { certain, .. } => Some(certain),
             _ => None,
         };
-        assert_eq!(news("u", "2026-11-20T11:59:59Z"), News::Unchanged);
-        assert_eq!(news("u", "2026-11-18"), News::Unchanged);
-        assert_eq!(news("u", "never"), News::Unknown);
+        assert_eq!(change("u", "2026-11-20T11:59:59Z"), Change::Unchanged);
+        assert_eq!(change("u", "2026-11-18"), Change::Unchanged);
+        assert_eq!(change("u", "never"), Change::Unknown);
         assert_eq!(certain("u", "2026-11-20T12:00:01Z"), Some(true));
         // The second of the visit, its day and its year: perhaps.
         assert_eq!(certain("u", "2026-11-20T12:00:00Z"), Some(false));
@@ -226,7 +233,7 @@ mod tests {
         assert_eq!(certain("u", "2026"), Some(false));
         assert_eq!(certain("u", "2027-01-01T00:00:00Z"), Some(false));
         assert_eq!(certain("new", "2020-01-01"), Some(false));
-        assert_eq!(news("new", ""), News::Unknown);
+        assert_eq!(change("new", ""), Change::Unknown);
     }
 
     #[test]
@@ -234,19 +241,22 @@ mod tests {
         let now = at("2026-12-01T12:00:00Z");
         let mut visits = Visits::default();
         visits.visited("u", at("2026-11-20T12:00:00Z")).unwrap();
-        let news = |url, date: &str| visits.news_of_feed(url, LastMod::parse(date), now);
-        assert_eq!(news("u", "2026-11-01"), News::Unknown);
-        assert_eq!(news("u", ""), News::Unknown);
-        assert!(matches!(news("u", "2026-11-25"), News::Changed { .. }));
-        assert!(matches!(news("new", ""), News::Changed { at: None, .. }));
+        let change = |url, date: &str| visits.change_of_feed(url, LastMod::parse(date), now);
+        assert_eq!(change("u", "2026-11-01"), Change::Unknown);
+        assert_eq!(change("u", ""), Change::Unknown);
+        assert!(matches!(change("u", "2026-11-25"), Change::Changed { .. }));
+        assert!(matches!(
+            change("new", ""),
+            Change::Changed { at: None, .. }
+        ));
     }
 
     #[test]
     fn a_folder_remembers() {
-        let folder = std::env::temp_dir().join(format!("etiquette-visits-{}", std::process::id()));
+        let folder = TempFolder::new();
         let map = [Uri::from_static("http://a.test/map.xml")];
         let visit = at("2026-11-20T12:00:00Z");
-        let mut visits = Visits::open(Some(&folder)).unwrap();
+        let mut visits = Visits::open(Some(folder.path())).unwrap();
         visits.visited("u", at("2026-11-01T12:00:00Z")).unwrap();
         visits.visited("u", visit).unwrap();
         visits.named("http://a.test", &map).unwrap();
@@ -257,10 +267,9 @@ mod tests {
         writeln!(file, "{{\"url\":\"w\",\"at\":{}}}", u64::MAX).unwrap();
         file.write_all(b"{\"url\":\"v\",\"a").unwrap();
         drop(file);
-        let visits = Visits::open(Some(&folder)).unwrap();
+        let visits = Visits::open(Some(folder.path())).unwrap();
         assert_eq!(visits.at, HashMap::from([("u".to_owned(), visit)]));
         assert_eq!(visits.sitemaps("http://a.test"), map);
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 2);
-        fs::remove_dir_all(folder).unwrap();
     }
 }

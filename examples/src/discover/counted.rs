@@ -1,4 +1,4 @@
-//! A client that counts what a site sees of it: each hop, each attempt, each reading of robots.txt.
+//! A client that counts what a site sees of it: each hop, each attempt, each request for robots.txt.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -29,7 +29,7 @@ pub(super) struct Counted {
 #[derive(Default)]
 struct Seen {
     requests: u64,
-    /// Origins whose robots.txt was read. A run is far shorter than the life of a copy.
+    /// Origins whose robots.txt was fetched. A run is far shorter than the life of a copy.
     origins: HashSet<Origin>,
 }
 

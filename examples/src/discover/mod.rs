@@ -1,73 +1,23 @@
 //! What a site offers machines, in order of use, how each source was found, and what finding it cost.
 
+mod args;
 mod counted;
+mod report;
 
-use std::error::Error;
 use std::io::Write;
 use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
-use etiquette_discovery::plan::{Findings, Want};
-use etiquette_discovery::{Discovery, SourceGroup};
-use http::{Extensions, Uri};
-use serde_json::{Value, json};
+use etiquette_discovery::Discovery;
+use http::Extensions;
 use tower_etiquette::client::{Client, RequestBody};
-use tower_etiquette::{BoxError, Facts, HostPolicy, Hosts, Refusal};
+use tower_etiquette::{BoxError, Facts, HostPolicy, Hosts};
 
-use counted::{Counted, FinalUri};
+pub use args::{Args, Probe};
 
-use crate::named::Named;
+use crate::cli::explain;
 use crate::site;
-
-/// Lists what a site offers machines: APIs, feeds, sitemaps, llms.txt.
-///
-/// Costs each site its robots.txt and its start page. Well-known addresses are guessed at only with `--want` and
-/// `--max-probes`. Without a URL it asks a small site that it serves to itself.
-#[derive(Clone, Debug, Default, Parser)]
-#[command(name = "discover")]
-#[non_exhaustive]
-pub struct Args {
-    /// The start pages of the sites.
-    #[arg(value_name = "URL")]
-    pub urls: Vec<Uri>,
-    /// Who asks.
-    #[command(flatten)]
-    pub named: Named,
-    /// What is worth a probe. Can be given several times.
-    #[arg(long, value_name = "KIND")]
-    pub want: Vec<Probe>,
-    /// How many well-known addresses of a site are guessed at, at most 3.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub max_probes: u8,
-    /// Allows targets on loopback and in private networks.
-    #[arg(long)]
-    pub allow_private: bool,
-    /// Writes one line of JSON for each site.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// What is worth a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[non_exhaustive]
-pub enum Probe {
-    /// /.well-known/api-catalog
-    Api,
-    /// /llms.txt
-    Llms,
-    /// /sitemap.xml
-    Sitemap,
-}
-
-impl From<Probe> for Want {
-    fn from(probe: Probe) -> Self {
-        match probe {
-            Probe::Api => Self::Api,
-            Probe::Llms => Self::Llms,
-            Probe::Sitemap => Self::Sitemap,
-        }
-    }
-}
+use counted::{Counted, FinalUri};
+use report::Report;
 
 /// Asks the sites one after the other and writes what they offer. Returns how many of them could not be asked.
 ///
@@ -102,24 +52,17 @@ pub async fn run(args: &Args, out: &mut (dyn Write + Send)) -> Result<usize, Box
     for want in &args.want {
         discovery = discovery.want((*want).into());
     }
+    let mut report = Report::new(out, args.json);
     let mut failed = 0;
     for url in &urls {
         let before = counted.requests();
         let found = discovery.run::<RequestBody, _>(url).await;
         let requests = counted.requests() - before;
         match found {
-            Ok(found) if args.json => writeln!(out, "{}", as_json(url, &found, requests))?,
-            Ok(found) => write_text(out, url, &found, requests)?,
+            Ok(found) => report.found(url, &found, requests)?,
             Err(error) => {
                 failed += 1;
-                let why = explained(&error);
-                if args.json {
-                    let line =
-                        json!({ "url": url.to_string(), "error": why, "requests": requests });
-                    writeln!(out, "{line}")?;
-                } else {
-                    writeln!(out, "{url}: {why} ({})", in_words(requests))?;
-                }
+                report.failed(url, &explain(&error), requests)?;
             }
         }
     }
@@ -131,98 +74,14 @@ fn robots_of(extensions: &Extensions) -> Option<etiquette_robots::Robots> {
     extensions.get::<Facts>()?.robots()?.robots().cloned()
 }
 
-fn in_words(requests: u64) -> String {
-    match requests {
-        1 => "1 request".to_owned(),
-        _ => format!("{requests} requests"),
-    }
-}
-
-fn explained(error: &(dyn Error + 'static)) -> String {
-    if let Some(refusal) = Refusal::find(error) {
-        return refusal.explain().to_string();
-    }
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
-}
-
-fn write_text(
-    out: &mut (dyn Write + Send),
-    url: &Uri,
-    found: &Findings,
-    requests: u64,
-) -> std::io::Result<()> {
-    let status = found
-        .start_status
-        .map_or("not asked for".to_owned(), |status| status.to_string());
-    writeln!(out, "{url}: {status}, {}", in_words(requests))?;
-    if found.sources.is_empty() {
-        writeln!(out, "  nothing for machines is announced")?;
-    }
-    for source in &found.sources {
-        let title = source
-            .title
-            .as_deref()
-            .map(|title| format!("  \"{title}\""))
-            .unwrap_or_default();
-        let elsewhere = if source.cross_origin {
-            "  (another site)"
-        } else {
-            ""
-        };
-        writeln!(
-            out,
-            "  {:<12} {:<11} {}{title}{elsewhere}",
-            source.kind.name(),
-            source.via.name(),
-            source.uri
-        )?;
-    }
-    let best = found.sources.first().map(|source| source.kind.group());
-    let advice = match best {
-        Some(SourceGroup::Api) => "ask the API for what you need; leave the pages alone",
-        Some(SourceGroup::Feed) => "poll the feed for what is new",
-        Some(SourceGroup::Sitemap) => "let lastmod in the sitemap decide which pages to visit",
-        Some(SourceGroup::Text) => "read the text in place of the pages",
-        _ => return Ok(()),
-    };
-    writeln!(out, "  first: {advice}")
-}
-
-fn as_json(url: &Uri, found: &Findings, requests: u64) -> Value {
-    let sources: Vec<Value> = found
-        .sources
-        .iter()
-        .map(|source| {
-            json!({
-                "kind": source.kind.name(),
-                "url": source.uri.to_string(),
-                "via": source.via.name(),
-                "cross_origin": source.cross_origin,
-                "title": source.title,
-            })
-        })
-        .collect();
-    json!({
-        "url": url.to_string(),
-        "status": found.start_status.map(|status| status.as_u16()),
-        "requests": requests,
-        "sources": sources,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use etiquette_tests::site::{Answer, Site};
+    use serde_json::Value;
 
     use super::*;
 
-    async fn told(args: &Args) -> (usize, String) {
+    async fn discovered(args: &Args) -> (usize, String) {
         let mut out = Vec::new();
         let failed = run(args, &mut out).await.unwrap();
         (failed, String::from_utf8(out).unwrap())
@@ -230,7 +89,7 @@ mod tests {
 
     #[tokio::test]
     async fn its_own_site_costs_two_requests() {
-        let (failed, text) = told(&Args::default()).await;
+        let (failed, text) = discovered(&Args::default()).await;
         assert_eq!(failed, 0, "{text}");
         assert!(text.contains("200 OK, 2 requests"), "{text}");
         let feed = text.find("feed_atom").unwrap_or_else(|| panic!("{text}"));
@@ -261,7 +120,7 @@ mod tests {
             json: true,
             ..Args::default()
         };
-        let (failed, text) = told(&args).await;
+        let (failed, text) = discovered(&args).await;
         let lines: Vec<Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())

@@ -1,20 +1,20 @@
 //! A day of polling on virtual time: six hosts, seven feeds, two ways to ask for them.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use etiquette_core::decide::robots_txt::RobotsPolicy;
-use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
-use http_body_util::{Empty, Full};
-
-use tower::{Service, ServiceExt, service_fn};
-use tower_etiquette::{BoxError, Clock, Etiquette, HostPolicy, Hosts, Identity, PausedClock};
+use etiquette_tests::client::{fetch, get};
+use etiquette_tests::site::{Answer, Arrival, Entry, Script, Site, SiteService};
+use http::Uri;
+use http_body_util::Empty;
+use tower_etiquette::{BoxError, Clock, Etiquette, HostPolicy, Hosts, PausedClock};
 
 use super::poller::Poller;
+use crate::cli::Named;
 
 /// Midnight, Tuesday, 1 December 2026.
 const MIDNIGHT: u64 = 1_796_083_200;
@@ -90,39 +90,37 @@ const FEEDS: [&str; 7] = [
 pub(super) async fn play(out: &mut (dyn Write + Send)) -> Result<Day, BoxError> {
     let polite = {
         let clock = clock();
-        let sites = Sites::new(&clock);
+        let sites = sites(&clock);
         let hosts = Hosts::builder()
             .policy(HostPolicy::new().jitter(0.0, 0.0))
             .clock(clock.clone())
             .build();
-        let identity =
-            Identity::builder("ExampleBot", "0.1", "https://www.example.com/bot.html").build()?;
-        // The default life of robots.txt is an hour, made for crawls. Who comes once an hour would read it every time.
+        let identity = Named::default().builder().build()?;
+        // The default life of robots.txt is an hour, made for crawls. A client that comes once an hour would fetch it every time.
         let policy = RobotsPolicy::default().max_life(Duration::from_secs(6 * 3600));
         let client = Etiquette::new(identity)
             .hosts(hosts)
             .robots(|layer| layer.policy(policy))
-            .service(sites.service());
+            .service(sites.clone());
         let feeds: Vec<Uri> = FEEDS.iter().map(|feed| Uri::from_static(feed)).collect();
         let end = clock.now().wall + DAY;
         Poller::new(client, &feeds)
             .run::<Empty<Bytes>, _>(&*clock, Some(end), None, out)
             .await?;
-        sites.cost()
+        Cost::of(&sites.log().entries())
     };
     let clock = clock();
-    let sites = Sites::new(&clock);
+    let sites = sites(&clock);
     let start = tokio::time::Instant::now();
     for quarter in 0..96 {
         tokio::time::sleep_until(start + QUARTER * quarter).await;
         for feed in FEEDS {
-            let request = Request::get(feed).body(Empty::<Bytes>::new())?;
-            sites.service().oneshot(request).await?;
+            fetch(sites.clone(), get(feed)).await?;
         }
     }
     Ok(Day {
         polite,
-        every_quarter: sites.cost(),
+        every_quarter: Cost::of(&sites.log().entries()),
     })
 }
 
@@ -130,152 +128,79 @@ fn clock() -> Arc<PausedClock> {
     Arc::new(PausedClock::new(UNIX_EPOCH + Duration::from_secs(MIDNIGHT)))
 }
 
-/// All sites of the day, and what they saw.
-#[derive(Clone)]
-struct Sites {
-    clock: Arc<PausedClock>,
-    cost: Arc<Mutex<Cost>>,
+/// All sites of the day.
+fn sites(clock: &Arc<PausedClock>) -> SiteService {
+    let clock = Arc::clone(clock);
+    let script = Script::call(move |arrival| {
+        let now = clock.now().wall;
+        let midnight = UNIX_EPOCH + Duration::from_secs(MIDNIGHT);
+        let minutes = now.duration_since(midnight).unwrap_or_default().as_secs() / 60;
+        answer(arrival, minutes).header("date", &httpdate::fmt_http_date(now))
+    });
+    Site::builder().otherwise(script).in_process()
 }
 
-impl Sites {
-    fn new(clock: &Arc<PausedClock>) -> Self {
-        Self {
-            clock: clock.clone(),
-            cost: Arc::default(),
+/// What a site of the day answers so many minutes after midnight.
+fn answer(arrival: &Arrival, minutes: u64) -> Answer {
+    let host = arrival.host.as_str();
+    if arrival.is_robots_txt() {
+        return Answer::status(404);
+    }
+    match host {
+        "wiki.example" if (360..480).contains(&minutes) => {
+            Answer::retry_after(503, (480 - minutes) * 60)
         }
+        "shop.example" if minutes >= 720 => Answer::status(410),
+        "news.example" => {
+            let extra =
+                "<ttl>60</ttl><skipHours><hour>1</hour><hour>2</hour><hour>3</hour></skipHours>";
+            feed(host, minutes / 180, extra)
+        }
+        "blog.example" => feed(host, minutes / 1440, ""),
+        "planet.example" => feed(host, minutes / 120, "").header("cache-control", "max-age=5400"),
+        "wiki.example" => feed(host, minutes / 90, ""),
+        "shop.example" => feed(host, minutes / 600, ""),
+        "old.example" => {
+            Answer::status(301).header("location", "http://blog.example/feed?from=old")
+        }
+        _ => Answer::status(404),
     }
+}
 
-    fn cost(&self) -> Cost {
-        *self.cost.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn service(
-        &self,
-    ) -> impl Service<
-        Request<Empty<Bytes>>,
-        Response = Response<Full<Bytes>>,
-        Error = Infallible,
-        Future: Send,
-    > + Clone
-    + Send
-    + 'static {
-        let sites = self.clone();
-        service_fn(move |request: Request<Empty<Bytes>>| {
-            let response = sites.answer(request.uri(), request.headers());
-            async { Ok(response) }
+/// The state of a feed after so many changes: twenty entries, the newest first.
+fn feed(host: &str, changes: u64, extra: &str) -> Answer {
+    let entries: String = (0..20)
+        .map(|age| {
+            let number = 100 + changes - age;
+            format!(
+                "<item><title>Entry {number}</title><link>http://{host}/{number}</link><guid>http://{host}/{number}</guid>\
+                 <description>{}</description></item>\n",
+                "About as much text as a summary has. ".repeat(8)
+            )
         })
-    }
+        .collect();
+    let feed = format!(
+        "<?xml version=\"1.0\"?>\n<rss version=\"2.0\"><channel><title>{host}</title>{extra}\n{entries}</channel></rss>\n"
+    );
+    Answer::of("application/rss+xml", feed).etag(&format!("\"{changes}\""))
+}
 
-    /// The answer to a request, counted.
-    fn answer(&self, uri: &Uri, headers: &HeaderMap) -> Response<Full<Bytes>> {
-        let now = self.clock.now().wall;
-        let minutes = now
-            .duration_since(UNIX_EPOCH + Duration::from_secs(MIDNIGHT))
-            .unwrap_or_default()
-            .as_secs()
-            / 60;
-        let host = uri.host().unwrap_or_default();
-        let busy =
-            host == "wiki.example" && (360..480).contains(&minutes) && uri.path() != "/robots.txt";
-        let gone = host == "shop.example" && minutes >= 720 && uri.path() != "/robots.txt";
-        let answer = match (host, uri.path()) {
-            (_, "/robots.txt") => Answer::status(404),
-            _ if busy => {
-                Answer::status(503).header("retry-after", ((480 - minutes) * 60).to_string())
-            }
-            _ if gone => Answer::status(410),
-            ("news.example", _) => {
-                let extra = "<ttl>60</ttl><skipHours><hour>1</hour><hour>2</hour><hour>3</hour></skipHours>";
-                Answer::feed(host, minutes / 180, extra)
-            }
-            ("blog.example", _) => Answer::feed(host, minutes / 1440, ""),
-            ("planet.example", _) => {
-                Answer::feed(host, minutes / 120, "").header("cache-control", "max-age=5400")
-            }
-            ("wiki.example", _) => Answer::feed(host, minutes / 90, ""),
-            ("shop.example", _) => Answer::feed(host, minutes / 600, ""),
-            ("old.example", _) => {
-                Answer::status(301).header("location", "http://blog.example/feed?from=old")
-            }
-            _ => Answer::status(404),
+impl Cost {
+    /// What is in a log of the sites.
+    fn of(log: &[Entry]) -> Self {
+        let answered = |status: u16| {
+            let entries = log
+                .iter()
+                .filter(|entry| entry.status.is_some_and(|s| s == status));
+            entries.count() as u64
         };
-        let response = answer.to(headers, now);
-        let mut cost = self.cost.lock().unwrap_or_else(PoisonError::into_inner);
-        cost.requests += 1;
-        cost.in_pause += u64::from(busy);
-        cost.after_gone += u64::from(gone);
-        cost.not_modified += u64::from(response.status() == StatusCode::NOT_MODIFIED);
-        cost.bytes += http_body::Body::size_hint(response.body())
-            .exact()
-            .unwrap_or(0);
-        response
-    }
-}
-
-/// What a site of the day answers.
-struct Answer {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    body: String,
-    tag: Option<String>,
-}
-
-impl Answer {
-    fn status(status: u16) -> Self {
         Self {
-            status,
-            headers: Vec::new(),
-            body: String::new(),
-            tag: None,
+            requests: log.len() as u64,
+            bytes: log.iter().map(|entry| entry.bytes).sum(),
+            not_modified: answered(304),
+            in_pause: answered(503),
+            after_gone: answered(410),
         }
-    }
-
-    /// The state of a feed after so many changes: twenty entries, the newest first.
-    fn feed(host: &str, changes: u64, extra: &str) -> Self {
-        let entries: String = (0..20)
-            .map(|age| {
-                let number = 100 + changes - age;
-                format!(
-                    "<item><title>Entry {number}</title><link>http://{host}/{number}</link><guid>http://{host}/{number}</guid>\
-                     <description>{}</description></item>\n",
-                    "About as much text as a summary has. ".repeat(8)
-                )
-            })
-            .collect();
-        Self {
-            body: format!(
-                "<?xml version=\"1.0\"?>\n<rss version=\"2.0\"><channel><title>{host}</title>{extra}\n{entries}</channel></rss>\n"
-            ),
-            tag: Some(format!("\"{changes}\"")),
-            ..Self::status(200)
-        }
-        .header("content-type", "application/rss+xml")
-    }
-
-    fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.push((name, value.into()));
-        self
-    }
-
-    /// The response to a request: 304 without a body where the client knows the feed's state.
-    fn to(self, asked: &HeaderMap, now: SystemTime) -> Response<Full<Bytes>> {
-        let known = asked
-            .get(header::IF_NONE_MATCH)
-            .and_then(|tag| tag.to_str().ok());
-        let same = self.tag.is_some() && known == self.tag.as_deref();
-        let mut response = Response::builder()
-            .status(if same { 304 } else { self.status })
-            .header(header::DATE, httpdate::fmt_http_date(now));
-        for (name, value) in self.headers {
-            response = response.header(name, value);
-        }
-        if let Some(tag) = self.tag {
-            response = response.header(header::ETAG, tag);
-        }
-        let body = if same { String::new() } else { self.body };
-        response
-            .body(Full::from(body))
-            .expect("the names and values above are valid")
     }
 }
 

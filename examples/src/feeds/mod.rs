@@ -3,39 +3,19 @@
 //! With URLs it polls those until it is stopped. Without, it plays a day of polling on virtual time, and the same day
 //! for a reader that asks every quarter of an hour for the whole feed, and compares what the sites saw.
 
+mod args;
 mod day;
 mod poller;
 
 use std::io::Write;
 
-use clap::Parser;
-use http::Uri;
 use tower_etiquette::client::{Client, RequestBody};
-use tower_etiquette::{BoxError, Clock, HostPolicy, Hosts, TokioClock};
+use tower_etiquette::{BoxError, HostPolicy, Hosts, TokioClock};
 
+pub use args::Args;
 pub use day::{Cost, Day};
 
-use crate::named::Named;
 use poller::Poller;
-
-/// Polls feeds at the pace that they and their sites ask for.
-#[derive(Clone, Debug, Default, Parser)]
-#[command(name = "feeds")]
-#[non_exhaustive]
-pub struct Args {
-    /// The feeds. Without any, a day of polling is played on virtual time.
-    #[arg(value_name = "URL")]
-    pub urls: Vec<Uri>,
-    /// Who asks.
-    #[command(flatten)]
-    pub named: Named,
-    /// Ends after this many polls; by default it goes on until it is stopped.
-    #[arg(long, value_name = "N")]
-    pub polls: Option<usize>,
-    /// Allows targets on loopback and in private networks.
-    #[arg(long)]
-    pub allow_private: bool,
-}
 
 /// Polls the feeds of `args` until `stop` ends, one line per poll.
 ///
@@ -69,15 +49,4 @@ pub async fn simulate(out: &mut (dyn Write + Send)) -> Result<Day, BoxError> {
     let day = day::play(out).await?;
     writeln!(out, "\n{day}")?;
     Ok(day)
-}
-
-/// Hours and minutes of the day, GMT.
-fn time_of_day(clock: &dyn Clock) -> String {
-    let seconds = clock
-        .now()
-        .wall
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs();
-    format!("{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60)
 }

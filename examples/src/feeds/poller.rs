@@ -13,8 +13,6 @@ use tower::{Service, ServiceExt};
 use tower_etiquette::conditional_cache::CacheStatus;
 use tower_etiquette::{BoxError, Clock, Facts, Refusal};
 
-use super::time_of_day;
-
 /// More hops than a feed that still exists has.
 const MAX_HOPS: usize = 5;
 
@@ -250,6 +248,17 @@ fn how(status: Option<CacheStatus>) -> &'static str {
         Some(CacheStatus::StaleOnError { .. }) => "old copy",
         _ => "200",
     }
+}
+
+/// Hours and minutes of the day, GMT.
+fn time_of_day(clock: &dyn Clock) -> String {
+    let seconds = clock
+        .now()
+        .wall
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    format!("{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60)
 }
 
 fn in_words(wait: Duration) -> String {

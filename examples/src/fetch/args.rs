@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use crate::named::Named;
-use crate::resolve::{Resolve, seconds};
+use crate::cli::{Named, Resolve, seconds};
 
 /// Fetches one page because a person asked for it, and says why if it does not.
 ///

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use tower_etiquette::Refusal;
 
-use super::Failure;
+use super::outcome::Failure;
 
 /// The end of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

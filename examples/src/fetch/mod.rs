@@ -8,6 +8,7 @@
 
 mod args;
 mod exit;
+mod outcome;
 mod report;
 
 use std::io::Write;
@@ -18,15 +19,15 @@ use http::Uri;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tower_etiquette::accept::{Accept, AcceptLayer, Preset};
-use tower_etiquette::client::{Client, Error};
-use tower_etiquette::identity::InvalidIdentity;
+use tower_etiquette::client::Client;
 use tower_etiquette::{HostPolicy, Hosts, Identity, Origin, Purpose, Session};
 
 pub use args::Args;
 pub use exit::Exit;
+use outcome::{Failure, Page};
 use report::Report;
 
-use crate::named::is_loopback;
+use crate::cli::{belongs_to_somebody, is_loopback};
 
 /// Fetches what `args` say, writes the page to `out` (or to the file that they name) and what there is to say about it
 /// to `err`.
@@ -58,33 +59,6 @@ pub async fn run(args: &Args, out: &mut (dyn Write + Send), err: &mut (dyn Write
     }
 }
 
-/// A page that came.
-#[derive(Debug)]
-struct Page {
-    status: http::StatusCode,
-    version: http::Version,
-    headers: http::HeaderMap,
-    facts: tower_etiquette::Facts,
-    body: bytes::Bytes,
-}
-
-/// Why no page came.
-#[derive(Debug)]
-enum Failure {
-    /// The command line does not hold together.
-    Usage(String),
-    /// The URL is none.
-    Url(String),
-    /// The identity is none.
-    Identity(InvalidIdentity),
-    /// The root certificates cannot be read.
-    Roots(String),
-    /// The request was refused or failed.
-    Request(Error),
-    /// The body did not come.
-    Body(tower_etiquette::client::BodyError),
-}
-
 async fn fetch(args: &Args) -> Result<Page, Failure> {
     let url = url(&args.url)?;
     let identity = identity(args, &url)?;
@@ -101,8 +75,8 @@ async fn fetch(args: &Args) -> Result<Page, Failure> {
         .max_body(args.max_bytes)
         .total_timeout(args.max_time)
         .public_addresses_only(!args.allow_private);
-    for told in &args.resolve {
-        builder = builder.resolve(&told.host, told.port, told.addr);
+    for resolve in &args.resolve {
+        builder = builder.resolve(&resolve.host, resolve.port, resolve.addr);
     }
     if let Some(file) = &args.cacert {
         for root in roots(file)? {
@@ -167,9 +141,9 @@ fn identity(args: &Args, url: &Uri) -> Result<Identity, Failure> {
             missing.push("--user-token");
         }
         if !missing.is_empty() {
-            return Err(Failure::Usage(format!(
-                "{url} belongs to somebody: give {}, so that its operator can see who comes",
-                missing.join(", ")
+            return Err(Failure::Usage(belongs_to_somebody(
+                &url.to_string(),
+                &missing,
             )));
         }
         for (option, value, placeholder) in [
@@ -197,6 +171,7 @@ fn identity(args: &Args, url: &Uri) -> Result<Identity, Failure> {
 mod tests {
     use std::time::Duration;
 
+    use etiquette_tests::folder::TempFolder;
     use etiquette_tests::site::{Answer, Site};
 
     use super::*;
@@ -246,11 +221,11 @@ mod tests {
         let url = site.url("/private/x");
         let (exit, out, _) = fetch(&["--allow-private", "--json", &url]).await;
         assert_eq!(exit, Exit::Refused);
-        let told: serde_json::Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(told["refusal"]["kind"], "disallowed");
-        assert_eq!(told["refusal"]["line"], 2);
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(report["refusal"]["kind"], "disallowed");
+        assert_eq!(report["refusal"]["line"], 2);
         assert_eq!(
-            told["refusal"]["contact"],
+            report["refusal"]["contact"],
             "https://www.example.com/bot.html"
         );
         assert_eq!(site.log().targets(), ["/robots.txt"]);
@@ -263,13 +238,13 @@ mod tests {
         assert_eq!(exit, Exit::NotPublic, "{err}");
         assert!(err.contains("--allow-private"), "{err}");
         let (_, out, _) = fetch(&["--json", &site.url("/")]).await;
-        let told: serde_json::Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(told["refusal"]["kind"], "address_not_public");
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(report["refusal"]["kind"], "address_not_public");
         assert_eq!(site.log().connections(), 0);
     }
 
     #[tokio::test]
-    async fn strangers_see_a_real_name() {
+    async fn somebody_else_s_site_sees_a_real_name() {
         let (exit, _, err) = fetch(&["https://site.example/"]).await;
         assert_eq!(exit, Exit::Usage);
         assert!(err.contains("--token"), "{err}");
@@ -279,7 +254,8 @@ mod tests {
     async fn root_certificates_come_in_both_forms() {
         let pem = "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n\
                    another one:\n-----BEGIN CERTIFICATE-----\nBA==\n-----END CERTIFICATE-----\n";
-        let file = std::env::temp_dir().join(format!("etiquette-roots-{}", std::process::id()));
+        let folder = TempFolder::new();
+        let file = folder.join("etiquette-roots");
         for (bytes, expected) in [
             (pem.as_bytes(), &[&[1, 2, 3][..], &[4]][..]),
             (&[0x30, 0x82, 1], &[&[0x30, 0x82, 1]]),

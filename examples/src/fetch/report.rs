@@ -1,6 +1,5 @@
 //! What the program says about a page, for people and for programs.
 
-use std::error::Error as StdError;
 use std::fs::File;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,7 +8,8 @@ use serde_json::{Value, json};
 use tower_etiquette::Refusal;
 use tower_etiquette::preferences::Use;
 
-use super::{Args, Failure, Page};
+use super::args::Args;
+use super::outcome::{Failure, Page};
 
 /// What is said.
 pub(super) struct Report(Value);
@@ -36,7 +36,7 @@ impl Report {
                 "directives": preferences.directives().iter().collect::<Vec<_>>(),
             })
         });
-        let mut told = json!({
+        let mut report = json!({
             "url": args.url,
             "status": page.status.as_u16(),
             "headers": headers,
@@ -47,19 +47,19 @@ impl Report {
             "preferences": preferences,
         });
         if args.output.is_none() {
-            told["body"] = json!(String::from_utf8_lossy(&page.body));
+            report["body"] = json!(String::from_utf8_lossy(&page.body));
         }
-        Self(told)
+        Self(report)
     }
 
     pub(super) fn failure(args: &Args, failure: &Failure) -> Self {
-        let mut told = json!({ "url": args.url, "reason": failure.to_string() });
+        let mut report = json!({ "url": args.url, "reason": failure.to_string() });
         if let Failure::Request(error) = failure
             && let Some(refusal) = error.refusal()
         {
-            told["refusal"] = self::refusal(refusal);
+            report["refusal"] = self::refusal(refusal);
         }
-        Self(told)
+        Self(report)
     }
 
     pub(super) fn took(&mut self, time: Duration) {
@@ -129,31 +129,4 @@ fn refusal(refusal: &Refusal) -> Value {
             .map(|at| httpdate::HttpDate::from(at).to_string()),
         "contact": refusal.contact(),
     })
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let error: &dyn StdError = match self {
-            Self::Usage(text) | Self::Url(text) | Self::Roots(text) => return f.write_str(text),
-            Self::Identity(error) => error,
-            Self::Request(error) => match error.refusal() {
-                Some(refusal) => {
-                    write!(f, "{}", refusal.explain())?;
-                    if let Refusal::Address(_) = refusal {
-                        f.write_str("; --allow-private allows it")?;
-                    }
-                    return Ok(());
-                }
-                None => error,
-            },
-            Self::Body(error) => error,
-        };
-        write!(f, "{error}")?;
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
-    }
 }

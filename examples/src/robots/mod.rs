@@ -3,66 +3,21 @@
 //! `check` answers for URLs and names the rule and its line, `explain` shows the groups as crawlers read them, `lint`
 //! shows what they will misread. The file is one on disk, `-` for standard input, or that of a site.
 
+mod args;
 mod error;
+mod report;
 mod source;
 
 use std::io::Write;
 
-use clap::{Parser, Subcommand};
 use etiquette_robots::lint::lint;
-use etiquette_robots::{Group, ProductToken, Robots, path_to_match, robots_url};
-use serde_json::{Value, json};
+use etiquette_robots::{ProductToken, Robots, path_to_match, robots_url};
 
+pub use args::{Args, Command};
 pub use error::Error;
 pub use source::Source;
 
-/// Says what a robots.txt allows, how crawlers read it, and what they misread.
-#[derive(Clone, Debug, Parser)]
-#[command(name = "robots")]
-#[non_exhaustive]
-pub struct Args {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-/// What to do with the file.
-#[derive(Clone, Debug, Subcommand)]
-#[non_exhaustive]
-pub enum Command {
-    /// Says for each URL whether it may be fetched, and by which rule. Exit status 0: all allowed, 1: one disallowed,
-    /// 2: no answer.
-    Check {
-        /// The file.
-        #[command(flatten)]
-        source: Source,
-        /// The crawler's name. Given several times: a crawler that obeys the groups of all these names.
-        #[arg(long = "token", value_name = "T", required = true, value_parser = token)]
-        tokens: Vec<ProductToken>,
-        /// Pages of the site, as URLs or as paths.
-        #[arg(value_name = "URL", required = true)]
-        urls: Vec<String>,
-    },
-    /// Shows the groups as crawlers read them.
-    Explain {
-        /// The file.
-        #[command(flatten)]
-        source: Source,
-        /// The crawlers to show it for [default: all that the file names].
-        #[arg(long = "token", value_name = "T", value_parser = token)]
-        tokens: Vec<ProductToken>,
-    },
-    /// Shows what crawlers will misread. Exit status 0: nothing, 1: something, 2: no answer.
-    Lint {
-        /// The file.
-        #[command(flatten)]
-        source: Source,
-    },
-}
-
-fn token(text: &str) -> Result<ProductToken, etiquette_robots::InvalidToken> {
-    text.parse()
-}
+use report::Report;
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,11 +44,12 @@ impl Answer {
     }
 }
 
-/// Does what `args` say and tells `out`.
+/// Does what `args` say and writes the answer to `out`.
 ///
 /// # Errors
 /// When the file cannot be read, a page is not one of its site, or `out` cannot be written to.
 pub async fn run(args: &Args, out: &mut (dyn Write + Send)) -> Result<Answer, Error> {
+    let mut report = Report::new(out, args.command.source().json);
     match &args.command {
         Command::Check {
             source,
@@ -101,30 +57,16 @@ pub async fn run(args: &Args, out: &mut (dyn Write + Send)) -> Result<Answer, Er
             urls,
         } => {
             let bytes = source.read(tokens).await?;
-            check(&bytes, source, tokens, urls, out)
+            check(&bytes, source, tokens, urls, &mut report)
         }
         Command::Explain { source, tokens } => {
             let bytes = source.read(tokens).await?;
-            explain(&bytes, source, tokens, out)
+            explain(&bytes, source, tokens, &mut report)
         }
         Command::Lint { source } => {
             let bytes = source.read(&[]).await?;
             let findings = lint(&bytes);
-            for finding in &findings {
-                if source.json {
-                    let row = json!({
-                        "line": finding.line(),
-                        "problem": finding.problem().name(),
-                        "message": finding.problem().to_string(),
-                    });
-                    writeln!(out, "{row}")?;
-                } else {
-                    writeln!(out, "{finding}")?;
-                }
-            }
-            if findings.is_empty() && !source.json {
-                writeln!(out, "nothing that crawlers will misread")?;
-            }
+            report.findings(&findings)?;
             Ok(Answer::fine_if(findings.is_empty()))
         }
     }
@@ -135,7 +77,7 @@ fn check(
     source: &Source,
     tokens: &[ProductToken],
     urls: &[String],
-    out: &mut (dyn Write + Send),
+    report: &mut Report<'_>,
 ) -> Result<Answer, Error> {
     let robots = Robots::builder()
         .tokens(tokens.iter().cloned())
@@ -149,21 +91,7 @@ fn check(
     for (url, path) in urls.iter().zip(paths) {
         let verdict = group.check(path.as_bytes());
         fine &= verdict.allowed();
-        if source.json {
-            let rule = verdict.rule().map(|rule| {
-                json!({"kind": rule.kind().as_str(), "text": rule.text(), "line": rule.line()})
-            });
-            let row = json!({
-                "url": url,
-                "allowed": verdict.allowed(),
-                "rule": rule,
-                "group": verdict.group(),
-                "why": verdict.to_string(),
-            });
-            writeln!(out, "{row}")?;
-        } else {
-            writeln!(out, "{url}: {verdict}")?;
-        }
+        report.verdict(url, &verdict)?;
     }
     Ok(Answer::fine_if(fine))
 }
@@ -186,12 +114,10 @@ fn explain(
     bytes: &[u8],
     source: &Source,
     tokens: &[ProductToken],
-    out: &mut (dyn Write + Send),
+    report: &mut Report<'_>,
 ) -> Result<Answer, Error> {
     let robots = Robots::parse(bytes);
-    if let Some(what) = robots.unusable().filter(|_| !source.json) {
-        writeln!(out, "unusable: {what}; everything is allowed")?;
-    }
+    report.unusable(&robots)?;
     let mut tokens = tokens.to_vec();
     // A name that no file has, for what holds for all others.
     let others: ProductToken = "any-other".parse().expect("letters and a hyphen");
@@ -201,92 +127,21 @@ fn explain(
     }
     for token in &tokens {
         let group = robots.group(token);
-        if source.json {
-            writeln!(out, "{}", as_json(token, &group))?;
-        } else {
-            show(token, &group, out)?;
-        }
+        report.group(token, &group)?;
     }
     let site = source.site();
     let base = site
         .as_deref()
         .unwrap_or("https://www.example.com/robots.txt");
-    let sitemaps: Vec<String> = robots.sitemap_urls(base).collect();
-    if source.json {
-        writeln!(
-            out,
-            "{}",
-            json!({"sitemaps": sitemaps, "cut": robots.is_cut()})
-        )?;
-    } else {
-        for (sitemap, line) in robots.sitemaps() {
-            writeln!(out, "line {line}: Sitemap: {sitemap}")?;
-        }
-        if robots.is_cut() {
-            writeln!(
-                out,
-                "the file is over 500 KiB: what lies beyond is not read"
-            )?;
-        }
-    }
+    report.sitemaps(&robots, base)?;
     Ok(Answer::Fine)
-}
-
-fn as_json(token: &ProductToken, group: &Group<'_>) -> Value {
-    let rules: Vec<Value> = group
-        .rules()
-        .iter()
-        .map(|rule| json!({"kind": rule.kind().as_str(), "text": rule.text(), "line": rule.line()}))
-        .collect();
-    let records: Vec<Value> = group
-        .records()
-        .map(
-            |record| json!({"name": record.name(), "value": record.value(), "line": record.line()}),
-        )
-        .collect();
-    json!({
-        "token": token.as_str(),
-        "group": group.name(),
-        "rules": rules,
-        "crawl_delay_s": group.crawl_delay().map(|delay| delay.as_secs_f64()),
-        "records": records,
-    })
-}
-
-fn show(
-    token: &ProductToken,
-    group: &Group<'_>,
-    out: &mut (dyn Write + Send),
-) -> Result<(), Error> {
-    match group.name() {
-        Some("*") => writeln!(out, "{token} reads the group of `*`:")?,
-        Some(_) => writeln!(out, "{token} reads its own group:")?,
-        None => writeln!(out, "{token} has no group and may fetch everything")?,
-    }
-    let rules = group.rules();
-    for rule in &rules {
-        writeln!(out, "  line {}: {rule}", rule.line())?;
-    }
-    if rules.is_empty() && group.name().is_some() {
-        writeln!(out, "  no rule: everything is allowed")?;
-    }
-    if let Some(delay) = group.crawl_delay() {
-        writeln!(out, "  Crawl-delay: {} s", delay.as_secs_f64())?;
-    }
-    for record in group.records() {
-        writeln!(
-            out,
-            "  line {}: {}: {}",
-            record.line(),
-            record.name(),
-            record.value()
-        )?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::site;
 

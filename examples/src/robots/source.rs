@@ -6,7 +6,7 @@ use clap::Parser;
 use etiquette_robots::{MAX_BYTES, ProductToken, robots_url};
 use tower_etiquette::client::Client;
 
-use super::Error;
+use super::error::Error;
 use crate::crawl;
 
 /// A robots.txt on disk or on a site, and how to ask that site.

@@ -164,13 +164,13 @@ fn nanoseconds(call: impl FnMut()) -> f64 {
 fn at_random<T: Clone>(
     items: &[T],
     rounds: usize,
-    dice: &mut Dice,
+    random: &mut Xorshift,
     mut call: impl FnMut(&T),
 ) -> f64 {
     const CALLS: usize = 1_000;
     let mut round = || {
         let at_hand: Vec<T> = (0..CALLS)
-            .map(|_| items[dice.below(items.len())].clone())
+            .map(|_| items[random.below(items.len())].clone())
             .collect();
         let begin = Instant::now();
         for item in &at_hand {
@@ -223,17 +223,17 @@ fn known(origins: &[Origin]) -> Hosts {
 const ROUNDS: usize = 1_000;
 
 fn many(names: &[String], origins: &[Origin]) -> Vec<Row> {
-    let mut dice = Dice(1);
+    let mut random = Xorshift(1);
     let ours = {
         let hosts = known(origins);
-        at_random(origins, ROUNDS, &mut dice, |origin| {
+        at_random(origins, ROUNDS, &mut random, |origin| {
             drop(hosts.try_start(origin).expect("no delay"));
         })
     };
     let by_name = {
         let limiter = governor();
         fill(names, |name| limiter.check_key(name).expect("no limit"));
-        at_random(names, ROUNDS, &mut dice, |name| {
+        at_random(names, ROUNDS, &mut random, |name| {
             limiter.check_key(name).expect("no limit");
         })
     };
@@ -241,14 +241,14 @@ fn many(names: &[String], origins: &[Origin]) -> Vec<Row> {
     let by_number = {
         let limiter = governor();
         fill(&keys, |key| limiter.check_key(key).expect("no limit"));
-        at_random(&keys, ROUNDS, &mut dice, |key| {
+        at_random(&keys, ROUNDS, &mut random, |key| {
             limiter.check_key(key).expect("no limit");
         })
     };
     let map = {
         let map = Map::default();
         fill(names, |name| map.call(name));
-        at_random(names, ROUNDS, &mut dice, |name| map.call(name))
+        at_random(names, ROUNDS, &mut random, |name| map.call(name))
     };
     rows(
         ("1M", "acquire", "ns"),
@@ -271,7 +271,7 @@ fn both<T: Clone + Sync>(items: &[T], call: impl Fn(&T) + Sync) -> f64 {
     let call = &call;
     std::thread::scope(|scope| {
         let threads = [one, other].map(|items| {
-            scope.spawn(move || at_random(items, ROUNDS, &mut Dice(items.len() as u64), call))
+            scope.spawn(move || at_random(items, ROUNDS, &mut Xorshift(items.len() as u64), call))
         });
         let each = threads.map(|thread| thread.join().expect("nobody panics"));
         each.iter().sum::<f64>() / each.len() as f64
@@ -369,10 +369,10 @@ impl Clock for Still {
     }
 }
 
-/// xorshift, so that all sides visit hosts in an order that no cache foresees.
-struct Dice(u64);
+/// A generator, so that all sides visit hosts in an order that no cache foresees.
+struct Xorshift(u64);
 
-impl Dice {
+impl Xorshift {
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -317,7 +317,7 @@ async fn rate(nodes: &[Node], peer: Peer) -> Result<f64, Failed> {
 /// How often the server reads from its clients for one request, when nobody else asks.
 async fn round_trips(server: &Server, node: &mut Node, peer: Peer) -> Result<f64, Failed> {
     const REQUESTS: u64 = 500;
-    // What was told off the path is told by then, before and after.
+    // What is written off the path is written by then, before and after.
     let settled = Duration::from_millis(100);
     tokio::time::sleep(settled).await;
     let before = server

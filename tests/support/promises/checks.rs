@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use http::header::{ETAG, LAST_MODIFIED};
 
-use super::{Finding, Outcome};
+use super::{Outcome, PromiseCheck};
 use crate::site::Entry;
 
 /// Every request has the same User-Agent, with the token as a word and a link in it.
 #[must_use]
-pub fn named(log: &[Entry], token: &str) -> Finding {
+pub fn named(log: &[Entry], token: &str) -> PromiseCheck {
     const PROMISE: &str = "named";
     let Some(first) = log.first() else {
-        return Finding::new(PROMISE, Outcome::Unseen, "no request");
+        return PromiseCheck::new(PROMISE, Outcome::Unseen, "no request");
     };
     let name = first.user_agent();
     let has_token = name
@@ -21,7 +21,7 @@ pub fn named(log: &[Entry], token: &str) -> Finding {
         .any(|word| word == token);
     let has_link = name.contains("https://") || name.contains("http://");
     let same = log.iter().filter(|e| e.user_agent() == name).count();
-    Finding::judged(
+    PromiseCheck::of(
         PROMISE,
         has_token && has_link && same == log.len(),
         format!("{same} of {} requests as {name:?}", log.len()),
@@ -30,7 +30,7 @@ pub fn named(log: &[Entry], token: &str) -> Finding {
 
 /// No page arrives before an answer to robots.txt has been handed over.
 #[must_use]
-pub fn robots_first(log: &[Entry]) -> Finding {
+pub fn robots_first(log: &[Entry]) -> PromiseCheck {
     const PROMISE: &str = "robots first";
     let read = log
         .iter()
@@ -49,14 +49,14 @@ pub fn robots_first(log: &[Entry]) -> Finding {
         ),
     };
     if read.is_none() && pages.is_empty() {
-        return Finding::new(PROMISE, Outcome::Unseen, counted);
+        return PromiseCheck::new(PROMISE, Outcome::Unseen, counted);
     }
-    Finding::judged(PROMISE, early == 0, counted)
+    PromiseCheck::of(PROMISE, early == 0, counted)
 }
 
 /// No request arrives for a path that starts with one of `disallowed`.
 #[must_use]
-pub fn nothing_disallowed(log: &[Entry], disallowed: &[&str]) -> Finding {
+pub fn nothing_disallowed(log: &[Entry], disallowed: &[&str]) -> PromiseCheck {
     const PROMISE: &str = "nothing disallowed";
     let broken: Vec<&str> = log
         .iter()
@@ -74,16 +74,16 @@ pub fn nothing_disallowed(log: &[Entry], disallowed: &[&str]) -> Finding {
         counted += &format!(", the first for {first}");
     }
     if log.is_empty() || disallowed.is_empty() {
-        return Finding::new(PROMISE, Outcome::Unseen, counted);
+        return PromiseCheck::new(PROMISE, Outcome::Unseen, counted);
     }
-    Finding::judged(PROMISE, broken.is_empty(), counted)
+    PromiseCheck::of(PROMISE, broken.is_empty(), counted)
 }
 
 /// From the start and from the end of each exchange, the next request is at least `delay` away. robots.txt counts as one.
 ///
 /// It holds for a client with one permit.
 #[must_use]
-pub fn smallest_delay(log: &[Entry], delay: Duration) -> Finding {
+pub fn smallest_delay(log: &[Entry], delay: Duration) -> PromiseCheck {
     const PROMISE: &str = "smallest delay";
     let smallest = log
         .windows(2)
@@ -93,7 +93,7 @@ pub fn smallest_delay(log: &[Entry], delay: Duration) -> Finding {
         })
         .min();
     let Some(smallest) = smallest else {
-        return Finding::new(PROMISE, Outcome::Unseen, "fewer than two requests");
+        return PromiseCheck::new(PROMISE, Outcome::Unseen, "fewer than two requests");
     };
     let counted = format!(
         "{} between an answer's end and the next of {} requests, at least {} asked",
@@ -101,16 +101,16 @@ pub fn smallest_delay(log: &[Entry], delay: Duration) -> Finding {
         log.len(),
         seconds(delay)
     );
-    Finding::judged(PROMISE, smallest >= delay, counted)
+    PromiseCheck::of(PROMISE, smallest >= delay, counted)
 }
 
 /// Two requests start at least `delay` apart, for a client with several permits whose requests are on their way for up to
 /// `travel`: the first may arrive that much later than it left.
 #[must_use]
-pub fn smallest_delay_of_starts(log: &[Entry], delay: Duration, travel: Duration) -> Finding {
+pub fn smallest_delay_of_starts(log: &[Entry], delay: Duration, travel: Duration) -> PromiseCheck {
     const PROMISE: &str = "smallest delay";
     let Some(smallest) = smallest_distance(log.iter()) else {
-        return Finding::new(PROMISE, Outcome::Unseen, "fewer than two requests");
+        return PromiseCheck::new(PROMISE, Outcome::Unseen, "fewer than two requests");
     };
     let counted = format!(
         "{} between two of {} arrivals, at least {} asked, up to {} on their way",
@@ -119,15 +119,15 @@ pub fn smallest_delay_of_starts(log: &[Entry], delay: Duration, travel: Duration
         seconds(delay),
         seconds(travel)
     );
-    Finding::judged(PROMISE, smallest + travel >= delay, counted)
+    PromiseCheck::of(PROMISE, smallest + travel >= delay, counted)
 }
 
 /// After a 429 or 503 with Retry-After nothing arrives before its time is over, but what was on its way, for up to
 /// `travel`, when the client could not know yet.
 #[must_use]
-pub fn pause_kept(log: &[Entry], travel: Duration) -> Finding {
+pub fn pause_kept(log: &[Entry], travel: Duration) -> PromiseCheck {
     const PROMISE: &str = "pause kept";
-    let mut told = Vec::new();
+    let mut pauses = Vec::new();
     let mut kept = true;
     for entry in log {
         let Some((from, to)) = entry.pause() else {
@@ -141,44 +141,44 @@ pub fn pause_kept(log: &[Entry], travel: Duration) -> Finding {
             || "nothing after it".to_owned(),
             |at| format!("the next request after {}", seconds(at - from)),
         );
-        told.push(format!(
+        pauses.push(format!(
             "{} asked at {} for {}, {inside} requests inside, {next}",
             entry.status.map_or(0, |s| s.as_u16()),
             seconds(from),
             seconds(to - from)
         ));
     }
-    if told.is_empty() {
-        return Finding::new(PROMISE, Outcome::Unseen, "no answer asked for a pause");
+    if pauses.is_empty() {
+        return PromiseCheck::new(PROMISE, Outcome::Unseen, "no answer asked for a pause");
     }
-    Finding::judged(PROMISE, kept, told.join("; "))
+    PromiseCheck::of(PROMISE, kept, pauses.join("; "))
 }
 
 /// Among the requests that arrive after the first pause, the smallest delay is larger than it was before: by a quarter at
 /// least, which no jitter explains.
 #[must_use]
-pub fn slower_afterwards(log: &[Entry]) -> Finding {
+pub fn slower_afterwards(log: &[Entry]) -> PromiseCheck {
     const PROMISE: &str = "slower afterwards";
     let Some((from, to)) = log.iter().find_map(Entry::pause) else {
-        return Finding::new(PROMISE, Outcome::Unseen, "no answer asked for a pause");
+        return PromiseCheck::new(PROMISE, Outcome::Unseen, "no answer asked for a pause");
     };
     let before = smallest_distance(log.iter().filter(|e| e.at < from));
     let after = smallest_distance(log.iter().filter(|e| e.at >= to));
     let (Some(before), Some(after)) = (before, after) else {
         let counted = "fewer than two requests before or after the pause";
-        return Finding::new(PROMISE, Outcome::Unseen, counted);
+        return PromiseCheck::new(PROMISE, Outcome::Unseen, counted);
     };
     let counted = format!(
         "smallest distance {} before the pause, {} after it",
         seconds(before),
         seconds(after)
     );
-    Finding::judged(PROMISE, after * 4 >= before * 5, counted)
+    PromiseCheck::of(PROMISE, after * 4 >= before * 5, counted)
 }
 
 /// What the first run got with a validator costs the second one nothing, or a conditional request that is answered 304.
 #[must_use]
-pub fn second_run_conditional(log: &[Entry]) -> Finding {
+pub fn second_run_conditional(log: &[Entry]) -> PromiseCheck {
     const PROMISE: &str = "second run conditional";
     let mut known = BTreeSet::new();
     for entry in log.iter().filter(|e| e.run == 1) {
@@ -208,9 +208,9 @@ pub fn second_run_conditional(log: &[Entry]) -> Finding {
         counted += &format!(", {} were read anew, the first {first}", anew.len());
     }
     if known.is_empty() || log.iter().all(|e| e.run == 1) {
-        return Finding::new(PROMISE, Outcome::Unseen, "no second run");
+        return PromiseCheck::new(PROMISE, Outcome::Unseen, "no second run");
     }
-    Finding::judged(PROMISE, anew.is_empty(), counted)
+    PromiseCheck::of(PROMISE, anew.is_empty(), counted)
 }
 
 /// How many exchanges the site had open at the same time at most.
@@ -302,22 +302,22 @@ mod tests {
         let mut log = polite();
         change(&mut log);
         let promises = Promises::check(&log, &expected());
-        let broken = |f: &&Finding| f.outcome == Outcome::Broken;
+        let broken = |f: &&PromiseCheck| f.outcome == Outcome::Broken;
         assert_eq!(
             promises.any_broken(),
-            promises.findings().iter().any(|f| broken(&f))
+            promises.checks().iter().any(|f| broken(&f))
         );
-        let findings = promises.findings().iter();
-        findings.filter(broken).map(|f| f.promise).collect()
+        let checks = promises.checks().iter();
+        checks.filter(broken).map(|f| f.promise).collect()
     }
 
     #[test]
     fn a_polite_log_keeps_all_of_them() {
         let promises = Promises::check(&polite(), &expected());
-        for finding in promises.findings() {
-            finding.expect_kept();
+        for check in promises.checks() {
+            check.expect_kept();
         }
-        assert_eq!(promises.findings().len(), 7);
+        assert_eq!(promises.checks().len(), 7);
         let text = promises.to_string();
         for counted in [
             "6 of 6 requests as",
@@ -333,8 +333,8 @@ mod tests {
 
     #[test]
     fn nothing_counts_as_nothing() {
-        for finding in Promises::check(&[], &expected()).findings() {
-            assert_eq!(finding.outcome, Outcome::Unseen, "{finding}");
+        for check in Promises::check(&[], &expected()).checks() {
+            assert_eq!(check.outcome, Outcome::Unseen, "{check}");
         }
     }
 

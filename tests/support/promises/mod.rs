@@ -1,7 +1,7 @@
 //! The promises of a polite client, checked by what its site's log says and by nothing else.
 //!
 //! Every function takes entries of one site (see [`Log::entries`](crate::site::Log::entries)) in the order of arrival
-//! and returns a [`Finding`]: what was counted, and whether the promise held. For a client with one permit the times of a
+//! and returns a [`PromiseCheck`]: what was counted, and whether the promise held. For a client with one permit the times of a
 //! log are bounds that need no tolerance: a request is noted no earlier than it left, and a client cannot see an answer
 //! before it was handed to the connection.
 
@@ -20,7 +20,7 @@ pub use checks::{
 /// What was found about one promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Finding {
+pub struct PromiseCheck {
     /// The name of the promise.
     pub promise: &'static str,
     /// Whether it held.
@@ -41,7 +41,7 @@ pub enum Outcome {
     Unseen,
 }
 
-impl Finding {
+impl PromiseCheck {
     fn new(promise: &'static str, outcome: Outcome, counted: impl Into<String>) -> Self {
         Self {
             promise,
@@ -50,7 +50,7 @@ impl Finding {
         }
     }
 
-    fn judged(promise: &'static str, kept: bool, counted: impl Into<String>) -> Self {
+    fn of(promise: &'static str, kept: bool, counted: impl Into<String>) -> Self {
         let outcome = if kept { Outcome::Kept } else { Outcome::Broken };
         Self::new(promise, outcome, counted)
     }
@@ -65,7 +65,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for PromiseCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.outcome {
             Outcome::Kept => "kept",
@@ -93,7 +93,7 @@ pub struct Expected<'a> {
 /// All promises, as a table.
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Promises(Vec<Finding>);
+pub struct Promises(Vec<PromiseCheck>);
 
 impl Promises {
     /// Checks `log` against all of them.
@@ -114,9 +114,9 @@ impl Promises {
         ])
     }
 
-    /// The findings, one for each promise.
+    /// The checks, one for each promise.
     #[must_use]
-    pub fn findings(&self) -> &[Finding] {
+    pub fn checks(&self) -> &[PromiseCheck] {
         &self.0
     }
 
@@ -130,8 +130,6 @@ impl Promises {
 impl fmt::Display for Promises {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<22}  {:<6}  counted in the site's log", "promise", "")?;
-        self.0
-            .iter()
-            .try_for_each(|finding| writeln!(f, "{finding}"))
+        self.0.iter().try_for_each(|check| writeln!(f, "{check}"))
     }
 }

@@ -7,7 +7,7 @@ use http::Uri;
 use serde::Serialize;
 use tower_etiquette::Origin;
 
-use crate::crawl::visits::News;
+use crate::crawl::visits::Change;
 
 /// A URL to be visited.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,21 +103,21 @@ pub(in crate::crawl) enum Read {
 }
 
 impl Rank {
-    pub(super) fn of(news: &News) -> Self {
-        match news {
-            News::Changed { at, .. } => Self::Changed(Reverse(*at)),
-            News::Unknown => Self::Undated,
-            News::Unchanged => Self::Unchanged,
+    pub(super) fn of(change: &Change) -> Self {
+        match change {
+            Change::Changed { at, .. } => Self::Changed(Reverse(*at)),
+            Change::Unknown => Self::Undated,
+            Change::Unchanged => Self::Unchanged,
         }
     }
 }
 
 impl Read {
-    pub(in crate::crawl) fn of(news: &News) -> Self {
-        match news {
-            News::Changed { certain: true, .. } => Self::Anew,
-            News::Changed { .. } | News::Unknown => Self::Ask,
-            News::Unchanged => Self::Copy,
+    pub(in crate::crawl) fn of(change: &Change) -> Self {
+        match change {
+            Change::Changed { certain: true, .. } => Self::Anew,
+            Change::Changed { .. } | Change::Unknown => Self::Ask,
+            Change::Unchanged => Self::Copy,
         }
     }
 }

@@ -10,8 +10,8 @@ fn frontier(max_depth: usize, max_pages: usize) -> Frontier {
     Frontier::new(&[uri("http://a.test/")], max_depth, max_pages)
 }
 
-fn changed(day: u64) -> News {
-    News::Changed {
+fn changed(day: u64) -> Change {
+    Change::Changed {
         at: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(day * 86_400)),
         certain: false,
     }
@@ -110,19 +110,19 @@ fn the_newest_go_first_and_links_fill_in() {
     for url in ["linked", "old", "twice", "same", "feed"] {
         frontier.link(&uri(&format!("http://a.test/{url}")), 1);
     }
-    for (url, news) in [
+    for (url, change) in [
         ("old", changed(1)),
-        ("undated", News::Unknown),
-        ("twice", News::Unknown),
-        ("same", News::Unchanged),
+        ("undated", Change::Unknown),
+        ("twice", Change::Unknown),
+        ("same", Change::Unchanged),
         ("new", changed(3)),
         ("twice", changed(2)),
         // A second list that knows less changes nothing.
-        ("new", News::Unknown),
-        ("old", News::Unchanged),
+        ("new", Change::Unknown),
+        ("old", Change::Unchanged),
     ] {
         let url = uri(&format!("http://a.test/{url}"));
-        frontier.listed(&url, Found::Sitemap, &news, 1);
+        frontier.listed(&url, Found::Sitemap, &change, 1);
     }
     feed(&mut frontier, "http://a.test/feed");
     let order = ["feed", "", "new", "twice", "old", "undated", "same"];
@@ -138,7 +138,7 @@ fn the_newest_go_first_and_links_fill_in() {
 fn a_start_that_did_not_change_is_not_asked_for() {
     let mut frontier = frontier(5, 1);
     let start = uri("http://a.test/");
-    frontier.listed(&start, Found::Sitemap, &News::Unchanged, 1);
+    frontier.listed(&start, Found::Sitemap, &Change::Unchanged, 1);
     frontier.listed(&uri("http://a.test/1"), Found::Sitemap, &changed(1), 1);
     let first = frontier.next(1).unwrap();
     assert_eq!((first.found, first.read), (Found::Start, Read::Copy));
@@ -195,8 +195,8 @@ fn permits_are_counted_for_each_host() {
 #[test]
 fn robots_txt_is_looked_into_once_for_each_origin() {
     let mut frontier = frontier(1, 1);
-    assert!(frontier.first_look(&uri("http://a.test/")));
-    assert!(!frontier.first_look(&uri("http://a.test/x")));
-    assert!(frontier.first_look(&uri("https://a.test/")));
-    assert!(!frontier.first_look(&uri("http://b.test/")));
+    assert!(frontier.is_first_answer_of(&uri("http://a.test/")));
+    assert!(!frontier.is_first_answer_of(&uri("http://a.test/x")));
+    assert!(frontier.is_first_answer_of(&uri("https://a.test/")));
+    assert!(!frontier.is_first_answer_of(&uri("http://b.test/")));
 }

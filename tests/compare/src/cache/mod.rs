@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+mod loopback;
 mod peers;
-mod wire;
 
+use loopback::{Origin, get};
 pub(crate) use peers::gateway;
 use peers::{OURS, Peer, on_path};
-use wire::{Origin, get};
 
 const ROUNDS: usize = 5;
 const SECONDS: u32 = 4;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use etiquette_examples::gateway::{Options, client, run, serve_around};
+use etiquette_examples::gateway::{Args, client, run, serve_around};
 use tower_etiquette::{BoxError, BoxedService};
 use tower_layer::Layer;
 
@@ -102,7 +102,7 @@ pub(crate) fn gateway(peer: &str, listen: &str, upstream: &str) -> ExitCode {
 /// The example, as a user runs it.
 async fn ours(listen: &str, upstream: &str) -> Result<(), BoxError> {
     use clap::Parser;
-    let options = Options::parse_from([
+    let options = Args::parse_from([
         "gateway",
         "--listen",
         listen,

@@ -58,7 +58,7 @@ impl Clock for Turned {
     }
 }
 
-struct Site {
+struct SimulatedSite {
     kind: Kind,
     left: u32,
     asked: u32,
@@ -81,7 +81,7 @@ pub(crate) fn simulate(count: usize) -> Findings {
         .max_hosts(count + 64)
         .clock(Arc::clone(&clock) as Arc<dyn Clock>)
         .build();
-    let mut sites: Vec<Site> = (0..count).map(site).collect();
+    let mut sites: Vec<SimulatedSite> = (0..count).map(site).collect();
     let mut findings = Findings::default();
     let (mut allowed, mut taken) = (0, 0);
     let mut events: BinaryHeap<Reverse<(Micros, u32)>> = (0..count as u32)
@@ -154,7 +154,7 @@ pub(crate) fn simulate(count: usize) -> Findings {
     findings
 }
 
-fn site(index: usize) -> Site {
+fn site(index: usize) -> SimulatedSite {
     let kind = match index {
         0..4 => Kind::ThrottlingForEver,
         4..8 => Kind::RefusingForEver,
@@ -170,7 +170,7 @@ fn site(index: usize) -> Site {
         Kind::ThrottlingForEver | Kind::RefusingForEver => 60,
         _ => 10,
     };
-    Site {
+    SimulatedSite {
         kind,
         left,
         asked: 0,
@@ -183,7 +183,7 @@ fn site(index: usize) -> Site {
     }
 }
 
-impl Site {
+impl SimulatedSite {
     fn next_latency(&self) -> Micros {
         match self.kind {
             Kind::Slow => 3 * SECOND,

@@ -1,4 +1,4 @@
-//! Options that several examples take.
+//! Values of options: where a host leads, and spans of time.
 
 use std::net::IpAddr;
 use std::str::FromStr;

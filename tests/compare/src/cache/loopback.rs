@@ -1,4 +1,4 @@
-//! The two ends of the wire: a caller that counts bytes, and the origin.
+//! Both ends of a connection on loopback: a caller that counts bytes, and the origin.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -34,8 +34,8 @@ pub struct Named {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Unnamed {
-    /// The URL belongs to somebody, and the name is not complete.
-    Missing(String),
+    /// The URL belongs to somebody, and these options are missing.
+    Missing(String, Vec<&'static str>),
     /// The name is not one that sites could use.
     Invalid(InvalidIdentity),
 }
@@ -43,10 +43,7 @@ pub enum Unnamed {
 impl fmt::Display for Unnamed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing(url) => write!(
-                f,
-                "{url} belongs to somebody: give --token, --bot-version and --info-url, so that its operator can see who comes"
-            ),
+            Self::Missing(url, options) => f.write_str(&belongs_to_somebody(url, options)),
             Self::Invalid(_) => f.write_str("the name is not valid"),
         }
     }
@@ -55,7 +52,7 @@ impl fmt::Display for Unnamed {
 impl std::error::Error for Unnamed {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Missing(_) => None,
+            Self::Missing(..) => None,
             Self::Invalid(cause) => Some(cause),
         }
     }
@@ -70,10 +67,11 @@ impl Named {
         &self,
         targets: impl IntoIterator<Item = &'a Uri>,
     ) -> Result<Identity, Unnamed> {
-        if !self.missing().is_empty()
+        let missing = self.missing();
+        if !missing.is_empty()
             && let Some(target) = targets.into_iter().find(|uri| !is_loopback(uri))
         {
-            return Err(Unnamed::Missing(target.to_string()));
+            return Err(Unnamed::Missing(target.to_string(), missing));
         }
         self.builder().build().map_err(Unnamed::Invalid)
     }
@@ -107,6 +105,14 @@ impl Named {
     }
 }
 
+/// Why the site at `url` is not asked without these options.
+pub(crate) fn belongs_to_somebody(url: &str, missing: &[&str]) -> String {
+    format!(
+        "{url} belongs to somebody: give {}, so that its operator can see who comes",
+        missing.join(", ")
+    )
+}
+
 /// Whether a URL names this machine.
 pub(crate) fn is_loopback(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default();
@@ -132,7 +138,7 @@ mod tests {
         );
         assert!(matches!(
             nameless.identity([&own, &other]),
-            Err(Unnamed::Missing(_))
+            Err(Unnamed::Missing(..))
         ));
         let named = Named {
             token: Some("OtherBot".into()),
