@@ -30,7 +30,12 @@ impl DescriptionPage {
     /// The page of `identity`. It says that a line in robots.txt acts within an hour and that a Crawl-delay is kept up
     /// to 300 s: the defaults of the layers.
     pub fn new(identity: &Identity) -> Self {
-        Self(Arc::new(Description::new(identity)))
+        Self(Arc::new(Description {
+            identity: identity.clone(),
+            minutes: 60,
+            seconds: 300,
+            keys: None,
+        }))
     }
 
     /// Within which time a line in robots.txt acts: the longest life of a copy that the client is configured with.
@@ -96,7 +101,7 @@ impl<B> Service<Request<B>> for DescriptionPage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::{Language, Say};
+    use super::super::text::{self, Language};
     use super::*;
 
     fn page() -> DescriptionPage {
@@ -160,7 +165,7 @@ mod tests {
             assert_eq!(headers["content-language"], language.tag());
             assert_eq!(headers["vary"], "accept, accept-language");
             let json = page().0.json(language);
-            for what in [Say::Title, Say::Slow, Say::StopNote, Say::VerifyNote] {
+            for what in [text::TITLE, text::SLOW, text::STOP_NOTE, text::VERIFY_NOTE] {
                 let said = crate::json::Text(&page().0.say(language, what)).to_string();
                 assert!(json.contains(&said), "{said} {json}");
             }
