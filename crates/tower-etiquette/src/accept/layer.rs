@@ -2,6 +2,7 @@ use super::Accept;
 
 /// Asks for the types of an [`Accept`]. See the [module](super).
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct AcceptLayer {
     pub(super) config: AcceptConfig,
 }
@@ -14,7 +15,6 @@ pub(super) struct AcceptConfig {
 
 impl AcceptLayer {
     /// A layer that asks for `accept` where the request does not say itself what it accepts.
-    #[must_use]
     pub fn new(accept: Accept) -> Self {
         Self {
             config: AcceptConfig {
@@ -25,7 +25,6 @@ impl AcceptLayer {
     }
 
     /// Drops responses of types that were not asked for, before their body is read. Off by default.
-    #[must_use]
     pub fn refuse_others(mut self, yes: bool) -> Self {
         self.config.refuse_others = yes;
         self

@@ -40,6 +40,7 @@ fn copy(body: &RequestBody) -> Option<RequestBody> {
 
 /// Builds a [`Client`].
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct ClientBuilder<St = MemoryStore> {
     stack: Stack<St>,
     config: ClientConfig,
@@ -67,7 +68,6 @@ impl Client {
     }
 
     /// A client whose limits and layers can be changed.
-    #[must_use]
     pub fn builder(identity: Identity) -> ClientBuilder {
         ClientBuilder {
             stack: Etiquette::new(identity)
@@ -94,26 +94,22 @@ impl Client {
 
 impl<St: ResponseStore> ClientBuilder<St> {
     /// Host state of its own; see [`Etiquette::hosts`].
-    #[must_use]
     pub fn hosts(self, hosts: Hosts) -> Self {
         self.stack(|stack| stack.hosts(hosts))
     }
 
     /// Changes the layers.
-    #[must_use]
     pub fn stack(mut self, change: impl FnOnce(Stack<St>) -> Stack<St>) -> Self {
         self.stack = change(self.stack);
         self
     }
 
     /// Keeps responses in `store` instead of the memory of this process.
-    #[must_use]
     pub fn store<Other: ResponseStore>(self, store: Other) -> ClientBuilder<Other> {
         self.with(|stack| stack.cache(|cache| cache.store(store)))
     }
 
     /// Keeps responses, robots.txt files and the pauses of hosts in `store`; see [`Etiquette::keep_in`].
-    #[must_use]
     pub fn keep_in<Other>(self, store: Other) -> ClientBuilder<Other>
     where
         Other: ResponseStore + RobotsStore + HostJournal + Clone,
@@ -141,7 +137,6 @@ impl<St: ResponseStore> ClientBuilder<St> {
     /// that failed, which costs its request an error. A machine with several addresses counts as several. When a name
     /// moves, one request may still go to where it was, over a connection that was open. None of it holds behind another
     /// HTTP proxy, whose address is the only one to be seen, nor for [`Hosts::try_start`].
-    #[must_use]
     pub fn per_address(mut self, policy: HostPolicy) -> Self {
         self.config.per_address = Some(policy);
         self
@@ -149,7 +144,6 @@ impl<St: ResponseStore> ClientBuilder<St> {
 
     /// Looks names up with `resolve` instead of the system's resolver: a name in lower case to its addresses, the best
     /// first. It has as much time as connecting.
-    #[must_use]
     pub fn resolver<F, Fut>(mut self, resolve: F) -> Self
     where
         F: Fn(String) -> Fut + Send + Sync + 'static,
@@ -161,49 +155,42 @@ impl<St: ResponseStore> ClientBuilder<St> {
     }
 
     /// How long connecting may take, TLS included; default 10 s.
-    #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.config.connect.timeout = timeout;
         self
     }
 
     /// How long a response head may take from the start of an attempt, connecting included; default 30 s.
-    #[must_use]
     pub fn head_timeout(mut self, timeout: Duration) -> Self {
         self.config.timeouts.head = timeout;
         self
     }
 
     /// How long a site may be silent within a body; default 30 s. A caller who does not read is no silence.
-    #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.config.timeouts.idle = timeout;
         self
     }
 
     /// How long an attempt may take from its start to the end of the body; default 5 min.
-    #[must_use]
     pub fn total_timeout(mut self, timeout: Duration) -> Self {
         self.config.timeouts.total = timeout;
         self
     }
 
     /// The most bytes of a body after decompression; default 64 MiB.
-    #[must_use]
     pub fn max_body(mut self, bytes: u64) -> Self {
         self.config.max_body = bytes;
         self
     }
 
     /// How many redirects are followed; default 10. One more is an error. With 0 every redirect is handed on as it is.
-    #[must_use]
     pub fn max_redirects(mut self, redirects: usize) -> Self {
         self.config.max_redirects = redirects;
         self
     }
 
     /// Connects to `address` instead of what the name of `host` resolves to, for this port.
-    #[must_use]
     pub fn resolve(mut self, host: &str, port: u16, address: IpAddr) -> Self {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         self.config.connect.resolve.insert((host, port), address);
@@ -211,7 +198,6 @@ impl<St: ResponseStore> ClientBuilder<St> {
     }
 
     /// Trusts a root certificate, in DER, beside the built-in ones.
-    #[must_use]
     pub fn root_certificate(mut self, der: Vec<u8>) -> Self {
         self.config.connect.roots.push(CertificateDer::from(der));
         self
@@ -221,7 +207,6 @@ impl<St: ResponseStore> ClientBuilder<St> {
     /// Off by default.
     #[cfg(feature = "signatures")]
     #[cfg_attr(docsrs, doc(cfg(feature = "signatures")))]
-    #[must_use]
     pub fn sign(mut self, layer: SignLayer) -> Self {
         self.config.sign = Some(layer);
         self
@@ -230,7 +215,6 @@ impl<St: ResponseStore> ClientBuilder<St> {
     /// Refuses to connect to addresses that are not public: private, loopback, link-local, metadata and the like. Off
     /// by default; switch it on where somebody else chooses the URLs. Every hop is checked after name resolution, and
     /// what is refused is [`Refusal::Address`](crate::Refusal::Address). It cannot hold behind another HTTP proxy.
-    #[must_use]
     pub fn public_addresses_only(mut self, only: bool) -> Self {
         self.config.connect.public_only = only;
         self

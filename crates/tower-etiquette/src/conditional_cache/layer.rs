@@ -16,6 +16,7 @@ use crate::{Clock, TokioClock};
 /// See the [module](super). Clones, and all services made from one layer and its clones, share the store and the
 /// requests under way.
 #[derive(Debug)]
+#[must_use]
 pub struct ConditionalCacheLayer<St = MemoryStore> {
     pub(super) config: Arc<CacheConfig<St>>,
 }
@@ -25,7 +26,6 @@ impl ConditionalCacheLayer {
     pub const DEFAULT_MAX_BODY: usize = 4 << 20;
 
     /// A private cache in memory, with the defaults of the [module](super).
-    #[must_use]
     pub fn new() -> Self {
         let settings = Settings {
             policy: CachePolicy::default(),
@@ -39,7 +39,6 @@ impl ConditionalCacheLayer {
     /// At most so many bytes of heads and bodies in memory; what was not used for longest is evicted first. Default: 64 MiB.
     ///
     /// The layer begins with an empty store. For another store, see [`ConditionalCacheLayer::store`].
-    #[must_use]
     pub fn max_bytes(self, bytes: usize) -> Self {
         self.store(MemoryStore::new(bytes))
     }
@@ -58,13 +57,11 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
     }
 
     /// Stores responses in `store`.
-    #[must_use]
     pub fn store<Other: ResponseStore>(self, store: Other) -> ConditionalCacheLayer<Other> {
         self.with_store(Arc::new(store))
     }
 
     /// Stores responses in a store that others hold too.
-    #[must_use]
     pub fn with_store<Other: ResponseStore>(
         self,
         store: Arc<Other>,
@@ -74,7 +71,6 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
 
     /// The cache serves several users, as in a gateway (RFC 9111, 1.1): it obeys `private`, `s-maxage` and
     /// `proxy-revalidate`, and stores responses to requests with Authorization only where they allow it. Default: private.
-    #[must_use]
     pub fn shared(self) -> Self {
         self.change(|settings| settings.policy.shared = true)
     }
@@ -84,40 +80,34 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
     ///
     /// As much is held in memory for a body under way, so that concurrent callers share it. A larger one is for each
     /// caller by itself, and no more of it is held than a chunk.
-    #[must_use]
     pub fn max_body(self, bytes: usize) -> Self {
         self.change(|settings| settings.max_body = bytes)
     }
 
     /// Estimates a lifetime from Last-Modified for responses that state none (RFC 9111, 4.2.2). Default: they are validated
     /// each time.
-    #[must_use]
     pub fn heuristic(self, heuristic: Heuristic) -> Self {
         self.change(|settings| settings.policy.heuristic = Some(heuristic))
     }
 
     /// The lifetime of responses that state none, may be stored, and have none estimated. Default: none.
-    #[must_use]
     pub fn default_ttl(self, ttl: Duration) -> Self {
         self.change(|settings| settings.policy.default_ttl = Some(ttl))
     }
 
     /// "Not again within": a stored response younger than this is served whatever it says about its lifetime. A response with
     /// `no-store` is not stored all the same. Default: none.
-    #[must_use]
     pub fn not_again_within(self, floor: Duration) -> Self {
         self.change(|settings| settings.policy.floor = Some(floor))
     }
 
     /// No response counts as fresh for longer than this. Default: no limit.
-    #[must_use]
     pub fn at_most_for(self, ceiling: Duration) -> Self {
         self.change(|settings| settings.policy.ceiling = Some(ceiling))
     }
 
     /// How long after the end of its lifetime a stored response is served for an origin that does not respond at all, where
     /// the response does not forbid it. Default: a day. Zero: never.
-    #[must_use]
     pub fn stale_if_unreachable(self, span: Duration) -> Self {
         self.change(|settings| settings.policy.stale_if_unreachable = span)
     }
@@ -134,13 +124,11 @@ impl<St: ResponseStore> ConditionalCacheLayer<St> {
     /// The validators are stored when a body of any size has come to its end, so that a caller must have kept the page by
     /// the time it has read its last byte. One that has lost it removes the URL from the [store](Self::get_store) before
     /// it asks again.
-    #[must_use]
     pub fn validators_only(self) -> Self {
         self.change(|settings| settings.validators_only = true)
     }
 
     /// Reads the time from `clock`. Default: tokio's monotonic clock and the system's wall clock.
-    #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         self.change(|settings| settings.clock = clock)
     }

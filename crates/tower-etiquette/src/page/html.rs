@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use etiquette_core::PurposeKind;
+
 use super::description::Description;
-use super::text::{Language, Say};
+use super::text::{self, Language, Text};
 
 /// Readable on a phone and on paper, light or dark as the reader has set it, without a request for anything else.
 const STYLE: &str = "\
@@ -38,8 +40,8 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn write(&mut self) {
-        let description = self.description;
-        let title = self.say(Say::Title);
+        let identity = &self.description.identity;
+        let title = self.say(text::TITLE);
         let _ = write!(
             self.html,
             "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -48,50 +50,50 @@ impl Page<'_> {
             self.language.tag()
         );
         let _ = writeln!(self.html, "<h1>{title}</h1>");
-        self.paragraph(Say::Intro);
-        self.block(&description.user_agent);
-        if let Some(purpose) = &description.purpose {
-            self.heading(Say::Purpose);
+        self.paragraph(text::INTRO);
+        self.block(self.description.user_agent(PurposeKind::Crawl));
+        if let Some(purpose) = identity.purpose() {
+            self.heading(text::PURPOSE);
             let _ = writeln!(self.html, "<p>{}</p>", escaped(purpose));
         }
-        for advice in description.advice() {
+        for advice in self.description.advice() {
             self.heading(advice.heading);
             self.block(&advice.lines);
             self.paragraph(advice.note);
-            if let (Say::People, Some(name)) = (advice.heading, &description.user_fetch_user_agent)
-            {
-                self.block(name);
-            }
         }
-        self.heading(Say::Verify);
-        self.paragraph(Say::VerifyNote);
-        if let Some(keys) = &description.keys {
-            self.paragraph(Say::VerifyKeys);
+        if let Some(name) = self.description.user_fetch_user_agent() {
+            // Below what is said last: how to stop page fetches for people.
+            self.block(name);
+        }
+        self.heading(text::VERIFY);
+        self.paragraph(text::VERIFY_NOTE);
+        if let Some(keys) = &self.description.keys {
+            self.paragraph(text::VERIFY_KEYS);
             let link = escaped(keys);
             let _ = writeln!(self.html, "<p><a href=\"{link}\">{link}</a></p>");
         }
-        if let Some(contact) = &description.contact {
-            self.heading(Say::Contact);
+        if let Some(contact) = identity.contact() {
+            self.heading(text::CONTACT);
             let contact = escaped(contact);
             let _ = writeln!(
                 self.html,
                 "<p><a href=\"mailto:{contact}\">{contact}</a></p>"
             );
-            self.paragraph(Say::ContactNote);
+            self.paragraph(text::CONTACT_NOTE);
         }
         self.html.push_str("</body>\n</html>\n");
     }
 
-    fn say(&self, what: Say) -> String {
+    fn say(&self, what: Text) -> String {
         escaped(&self.description.say(self.language, what))
     }
 
-    fn heading(&mut self, what: Say) {
+    fn heading(&mut self, what: Text) {
         let text = self.say(what);
         let _ = writeln!(self.html, "<h2>{text}</h2>");
     }
 
-    fn paragraph(&mut self, what: Say) {
+    fn paragraph(&mut self, what: Text) {
         let text = self.say(what);
         let _ = writeln!(self.html, "<p>{text}</p>");
     }

@@ -53,8 +53,6 @@ fn preferences(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Ite
             // Thousandths of a number between 0 and 1.
             Some((range, (weight.clamp(0.0, 1.0) * 1000.0) as u16))
         })
-        .collect::<Vec<_>>()
-        .into_iter()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::serve::get_or_head;
 
 /// Serves the page that an identity's link leads to. See the [module](super). Cloning is cheap.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct DescriptionPage(Arc<Description>);
 
 /// The future of [`DescriptionPage`].
@@ -28,27 +29,28 @@ pub type PageFuture = Ready<Result<Response<Full<Bytes>>, Infallible>>;
 impl DescriptionPage {
     /// The page of `identity`. It says that a line in robots.txt acts within an hour and that a Crawl-delay is kept up
     /// to 300 s: the defaults of the layers.
-    #[must_use]
     pub fn new(identity: &Identity) -> Self {
-        Self(Arc::new(Description::new(identity)))
+        Self(Arc::new(Description {
+            identity: identity.clone(),
+            minutes: 60,
+            seconds: 300,
+            keys: None,
+        }))
     }
 
     /// Within which time a line in robots.txt acts: the longest life of a copy that the client is configured with.
-    #[must_use]
     pub fn robots_act_within(mut self, life: Duration) -> Self {
         Arc::make_mut(&mut self.0).minutes = life.as_secs().div_ceil(60);
         self
     }
 
     /// The longest Crawl-delay that the client keeps.
-    #[must_use]
     pub fn longest_crawl_delay(mut self, delay: Duration) -> Self {
         Arc::make_mut(&mut self.0).seconds = delay.as_secs();
         self
     }
 
     /// The link to the key directory, if requests are signed.
-    #[must_use]
     pub fn key_directory(mut self, link: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.0).keys = Some(link.into());
         self
@@ -99,7 +101,7 @@ impl<B> Service<Request<B>> for DescriptionPage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::{Language, Say};
+    use super::super::text::{self, Language};
     use super::*;
 
     fn page() -> DescriptionPage {
@@ -163,7 +165,7 @@ mod tests {
             assert_eq!(headers["content-language"], language.tag());
             assert_eq!(headers["vary"], "accept, accept-language");
             let json = page().0.json(language);
-            for what in [Say::Title, Say::Slow, Say::StopNote, Say::VerifyNote] {
+            for what in [text::TITLE, text::SLOW, text::STOP_NOTE, text::VERIFY_NOTE] {
                 let said = crate::json::Text(&page().0.say(language, what)).to_string();
                 assert!(json.contains(&said), "{said} {json}");
             }

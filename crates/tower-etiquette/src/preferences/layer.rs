@@ -4,6 +4,7 @@ use super::Use;
 
 /// Reads what sites wish to be done with their responses. See the [module](super).
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct PreferencesLayer {
     pub(super) config: PreferencesConfig,
 }
@@ -17,20 +18,17 @@ pub struct PreferencesConfig {
 
 impl PreferencesLayer {
     /// A layer that reads, and refuses nothing.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Declares what responses are used for. Nothing by default.
-    #[must_use]
     pub fn used_for(mut self, uses: impl IntoIterator<Item = Use>) -> Self {
         self.config.uses = uses.into_iter().collect();
         self
     }
 
     /// Refuses successful responses that the site does not want to be used so. Off by default.
-    #[must_use]
     pub fn enforce(mut self, yes: bool) -> Self {
         self.config.enforce = yes;
         self

@@ -7,6 +7,7 @@ use crate::Hosts;
 
 /// Obeys Retry-After; see the [module](crate::retry_after).
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct RetryAfterLayer<C = EmptyBodies> {
     pub(super) config: RetryAfterConfig,
     pub(super) bodies: C,
@@ -26,7 +27,6 @@ const ATTEMPTS: NonZeroU32 = NonZeroU32::new(3).expect("three is not zero");
 
 impl RetryAfterLayer {
     /// Pauses `hosts` as they ask for it, and sends requests with an empty body again.
-    #[must_use]
     pub fn new(hosts: Hosts) -> Self {
         Self {
             config: RetryAfterConfig {
@@ -44,7 +44,6 @@ impl RetryAfterLayer {
 impl<C> RetryAfterLayer<C> {
     /// Copies bodies by `clone`, which returns `None` for one that cannot be sent twice. `|_| None` never sends a
     /// request again, and serves bodies without a default.
-    #[must_use]
     pub fn clone_body<F>(self, clone: F) -> RetryAfterLayer<CloneWith<F>> {
         RetryAfterLayer {
             config: self.config,
@@ -53,14 +52,12 @@ impl<C> RetryAfterLayer<C> {
     }
 
     /// The same settings over other host state.
-    #[must_use]
     pub fn hosts(mut self, hosts: Hosts) -> Self {
         self.config.hosts = hosts;
         self
     }
 
     /// How often a request is sent at most. Default 3; 1 hands every response on as received.
-    #[must_use]
     pub fn attempts(mut self, attempts: NonZeroU32) -> Self {
         self.config.attempts = attempts;
         self
@@ -68,21 +65,18 @@ impl<C> RetryAfterLayer<C> {
 
     /// Whether idempotent requests are sent again after a connection error or another 5xx. Default no. They count
     /// as attempts, and a delay lies between them at least.
-    #[must_use]
     pub fn retry_failures(mut self, retry: bool) -> Self {
         self.config.retry_failures = retry;
         self
     }
 
     /// Refuses a request during a pause, with the time at which to come back, instead of letting it wait.
-    #[must_use]
     pub fn never_wait(mut self) -> Self {
         self.config.never_wait = true;
         self
     }
 
     /// The origin of requests whose URI is relative. Without it they are refused.
-    #[must_use]
     pub fn origin(mut self, origin: Origin) -> Self {
         self.config.origin = Some(origin);
         self

@@ -13,6 +13,7 @@ use crate::{Hosts, TokioClock};
 ///
 /// Clones share what they know: cloning never forgets a rule.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct RobotsLayer {
     pub(super) config: RobotsConfig,
 }
@@ -36,7 +37,6 @@ const MAX_ORIGINS: usize = 10_000;
 
 impl RobotsLayer {
     /// A layer that takes the client's name from the [`UserAgentLayer`](crate::UserAgentLayer) above it.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             config: RobotsConfig {
@@ -55,13 +55,11 @@ impl RobotsLayer {
 
     /// A layer that stands without a `UserAgentLayer`: rules are looked up for the tokens of `identity`, and a request
     /// whose own User-Agent does not carry them is refused.
-    #[must_use]
     pub fn with_identity(identity: Identity) -> Self {
         Self::new().change(|config| config.identity = Some(identity))
     }
 
     /// How robots.txt is fetched and kept. A layer forgets what it knew when its settings change.
-    #[must_use]
     pub fn policy(self, policy: RobotsPolicy) -> Self {
         self.change(|config| config.policy = policy)
     }
@@ -69,7 +67,6 @@ impl RobotsLayer {
     /// The host state that a [`HostBudgetLayer`](crate::HostBudgetLayer) or
     /// [`RetryAfterLayer`](crate::RetryAfterLayer) below holds. With it a file is fetched again after each pause and
     /// run of blocks, and is not fetched for a page that a pause would refuse anyway.
-    #[must_use]
     pub fn hosts(self, hosts: Hosts) -> Self {
         self.change(|config| {
             config.clock = Arc::clone(hosts.clock());
@@ -78,32 +75,27 @@ impl RobotsLayer {
     }
 
     /// The clock; tokio's by default, or that of [`RobotsLayer::hosts`].
-    #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         self.change(|config| config.clock = clock)
     }
 
     /// The origin of requests whose URI is relative. Without it they are refused.
-    #[must_use]
     pub fn origin(self, origin: Origin) -> Self {
         self.change(|config| config.origin = Some(origin))
     }
 
     /// Which groups bind user fetches; by default only one that names their token. Crawls always obey `*`.
-    #[must_use]
     pub fn scope(self, scope: RobotsScope) -> Self {
         self.change(|config| config.scope = scope)
     }
 
     /// Where robots.txt files outlive the process, or are shared with others. A store that fails is as good as none.
-    #[must_use]
     pub fn store(self, store: Arc<dyn RobotsStore>) -> Self {
         self.change(|config| config.store = Some(store))
     }
 
     /// How many origins are remembered; default 10,000. Beyond it the least recently used are forgotten, and
     /// fetched again when they are asked for: forgetting never allows anything.
-    #[must_use]
     pub fn max_origins(self, origins: usize) -> Self {
         self.change(|config| config.max_origins = origins.max(1))
     }

@@ -19,6 +19,7 @@ use crate::{Clock, TokioClock};
 /// `Router::new().route_service(KeyDirectory::PATH, directory)` in axum. It serves GET and HEAD at [`Self::PATH`] and
 /// 404 elsewhere.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct KeyDirectory {
     signer: Signer,
     body: Bytes,
@@ -33,7 +34,6 @@ impl KeyDirectory {
     pub const PATH: &'static str = directory::PATH;
 
     /// The directory with the key of `signer`.
-    #[must_use]
     pub fn new(signer: &Signer) -> Self {
         Self {
             body: directory::document([signer.key().public()]).into(),
@@ -43,7 +43,6 @@ impl KeyDirectory {
     }
 
     /// Where the time of the signature comes from; the system's wall clock by default.
-    #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self

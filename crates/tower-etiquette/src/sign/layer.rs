@@ -6,6 +6,7 @@ use crate::{Clock, TokioClock};
 
 /// Signs requests. See the [module](super).
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct SignLayer {
     pub(super) config: SignConfig,
 }
@@ -20,7 +21,6 @@ pub struct SignConfig {
 
 impl SignLayer {
     /// A layer that signs with `signer`.
-    #[must_use]
     pub fn new(signer: Signer) -> Self {
         Self::optional(Some(signer))
     }
@@ -39,7 +39,6 @@ impl SignLayer {
     }
 
     /// Where the time of a signature comes from; the system's wall clock by default.
-    #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.config.clock = Arc::new(clock);
         self

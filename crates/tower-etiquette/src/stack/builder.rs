@@ -41,6 +41,7 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+#[must_use]
 pub struct Etiquette<St = MemoryStore, C = EmptyBodies> {
     common: Common,
     cache: ConditionalCacheLayer<St>,
@@ -61,7 +62,6 @@ struct Common {
 
 impl Etiquette {
     /// All layers with their defaults, in the name of `identity`, with the host state that the whole process shares.
-    #[must_use]
     pub fn new(identity: Identity) -> Self {
         let hosts = Hosts::process_wide();
         Self {
@@ -83,7 +83,6 @@ impl Etiquette {
 impl<St: ResponseStore, C> Etiquette<St, C> {
     /// Host state of its own: policy, budgets, pauses. By default every stack of the process shares one, because two
     /// stacks built apart must not double the rate that a site sees.
-    #[must_use]
     pub fn hosts(mut self, hosts: Hosts) -> Self {
         self.cache = self.cache.clock(Arc::clone(hosts.clock()));
         self.common.robots = self.common.robots.hosts(hosts.clone());
@@ -102,7 +101,6 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
     }
 
     /// What responses may be; everything by default.
-    #[must_use]
     pub fn accept(mut self, accept: AcceptLayer) -> Self {
         self.common.accept = accept;
         self
@@ -110,21 +108,18 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
 
     /// Declares what responses are used for, and whether a site's wish against it refuses them. By default wishes are
     /// facts on the response.
-    #[must_use]
     pub fn preferences(mut self, preferences: PreferencesLayer) -> Self {
         self.common.preferences = preferences;
         self
     }
 
     /// Changes how the client is named.
-    #[must_use]
     pub fn user_agent(mut self, change: impl FnOnce(UserAgentLayer) -> UserAgentLayer) -> Self {
         self.common.user_agent = change(self.common.user_agent);
         self
     }
 
     /// Changes how robots.txt is read.
-    #[must_use]
     pub fn robots(mut self, change: impl FnOnce(RobotsLayer) -> RobotsLayer) -> Self {
         self.common.robots = change(self.common.robots);
         self
@@ -147,7 +142,6 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
     /// robots.txt files, and the pauses and backoff levels of hosts, which are read before the first request.
     ///
     /// Hosts that keep a journal already go on with that one; see [`Hosts::keep_in`].
-    #[must_use]
     pub fn keep_in<Other>(self, store: Other) -> Etiquette<Other, C>
     where
         Other: ResponseStore + RobotsStore + HostJournal + Clone,

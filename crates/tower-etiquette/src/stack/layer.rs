@@ -7,6 +7,7 @@ use crate::retry_after::EmptyBodies;
 
 /// The layers of an [`Etiquette`] as one layer. Services made from it, and from its clones, share what they know.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct EtiquetteLayer<St = MemoryStore, C = EmptyBodies>(Etiquette<St, C>);
 
 impl<S, St: ResponseStore, C: Clone> Layer<S> for EtiquetteLayer<St, C> {
@@ -19,7 +20,6 @@ impl<S, St: ResponseStore, C: Clone> Layer<S> for EtiquetteLayer<St, C> {
 
 impl<St: ResponseStore, C: Clone> Etiquette<St, C> {
     /// The layers as one, for a [`ServiceBuilder`](https://docs.rs/tower/0.5/tower/struct.ServiceBuilder.html).
-    #[must_use]
     pub fn layer(&self) -> EtiquetteLayer<St, C> {
         EtiquetteLayer(self.clone())
     }

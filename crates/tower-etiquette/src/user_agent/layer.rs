@@ -2,6 +2,7 @@ use crate::Identity;
 
 /// Gives every request the name of an [`Identity`]. See the [module](super).
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct UserAgentLayer {
     pub(super) config: UserAgentConfig,
 }
@@ -15,7 +16,6 @@ pub struct UserAgentConfig {
 
 impl UserAgentLayer {
     /// A layer that names requests after `identity` and judges names that callers set.
-    #[must_use]
     pub fn new(identity: Identity) -> Self {
         Self {
             config: UserAgentConfig {
@@ -27,7 +27,6 @@ impl UserAgentLayer {
 
     /// Replaces whatever name a request brings along instead of judging it. For gateways, whose requests carry the
     /// names of the clients behind them. Off by default.
-    #[must_use]
     pub fn replace_callers_name(mut self, yes: bool) -> Self {
         self.config.replace = yes;
         self
