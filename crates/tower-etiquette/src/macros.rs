@@ -14,7 +14,6 @@ macro_rules! service_constructors {
 
         impl $service<()> {
             #[doc = concat!("Shortcut for [`", stringify!($layer), "::new`].")]
-            #[must_use]
             pub fn layer($($argument: $type),*) -> $layer {
                 $layer::new($($argument),*)
             }

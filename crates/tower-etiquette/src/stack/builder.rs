@@ -126,7 +126,6 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
     }
 
     /// Changes how responses are kept, and where.
-    #[must_use]
     pub fn cache<Other>(
         self,
         change: impl FnOnce(ConditionalCacheLayer<St>) -> ConditionalCacheLayer<Other>,
@@ -156,7 +155,6 @@ impl<St: ResponseStore, C> Etiquette<St, C> {
     }
 
     /// Changes what is retried, and how often.
-    #[must_use]
     pub fn retry_after<Other>(
         self,
         change: impl FnOnce(RetryAfterLayer<C>) -> RetryAfterLayer<Other>,
